@@ -25,7 +25,8 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // RDMA_VERBS_IOCTL: `request` is followed in memory by its num_attrs attributes, request.length bytes in all. 0 or errno.
+  // RDMA_VERBS_IOCTL: `request` is followed in memory by its num_attrs attributes, request.length bytes in all. 0 or
+  // errno.
   virtual int ioctl(ib_uverbs_ioctl_hdr& request) = 0;
 
   // The write() ABI: header, command and driver part in one buffer. 0 or errno.
@@ -37,7 +38,8 @@ class Channel {
   // Takes back what mmap() gave, whole. 0 or errno.
   virtual int munmap(std::byte* address, std::size_t length_bytes) = 0;
 
-  // Text of a sysfs attribute of the RDMA device without its final newline, for example "ports/1/pkeys/0". Errno if unreadable.
+  // Text of a sysfs attribute of the RDMA device without its final newline, for example "ports/1/pkeys/0". Errno if
+  // unreadable.
   virtual std::expected<std::string, int> attribute(std::string_view path) const = 0;
 
   // File descriptors that requests return (completion channels, asynchronous events) are ordinary ones in either
@@ -48,12 +50,12 @@ class Channel {
 };
 
 struct DeviceInfo {
-  std::string name;         // RDMA device, "mlx5_0"
-  std::string path;         // what open() wants: "/dev/infiniband/uverbs0", or the address of a software device
+  std::string name;             // RDMA device, "mlx5_0"
+  std::string path;             // what open() wants: "/dev/infiniband/uverbs0", or the address of a software device
   std::uint16_t vendor_id = 0;  // PCI
   std::uint16_t device_id = 0;  // PCI part, 0x101d for ConnectX-6 Dx
-  int abi_version = 0;      // of the driver-private part; 1 for mlx5
-  bool software = false;    // no hardware behind it
+  int abi_version = 0;          // of the driver-private part; 1 for mlx5
+  bool software = false;        // no hardware behind it
 };
 
 // Where devices come from: the kernel (kernel_devices.h), or a software device.

@@ -7,7 +7,8 @@
 
 namespace umlx5::wqe::internal {
 
-void append_scalar(std::string& out, std::string_view name, std::uint64_t value, std::size_t width_bits, Format format) {
+void append_scalar(std::string& out, std::string_view name, std::uint64_t value, std::size_t width_bits,
+                   Format format) {
   if (value == 0) {
     return;
   }

@@ -13,9 +13,10 @@
 //   };
 //   static_assert(layout_is_valid<RemoteAddressSegment>());
 //
-// store() then writes it, load() reads it, print() shows it. Bits that no field covers are reserved: store() writes them
-// as zero, load() ignores them. store() and load() of integer fields compile to shifts and whole-word moves, so they are
-// fit for a hot path. Everything here is thread-safe on distinct memory and never throws except print() on exhausted memory.
+// store() then writes it, load() reads it, print() shows it. Bits that no field covers are reserved: store() writes
+// them as zero, load() ignores them. store() and load() of integer fields compile to shifts and whole-word moves, so
+// they are fit for a hot path. Everything here is thread-safe on distinct memory and never throws except print() on
+// exhausted memory.
 #pragma once
 
 #include <array>
@@ -56,11 +57,11 @@ enum class Format : std::uint8_t { kHex, kDecimal, kName };
 template <typename Struct, typename Member>
 struct Field {
   std::string_view name;
-  Member Struct::* member;
+  Member Struct::*member;
   BitRange range;
   Format format = Format::kHex;
 
-  constexpr Field(std::string_view field_name, Member Struct::* field_member, BitRange field_range,
+  constexpr Field(std::string_view field_name, Member Struct::*field_member, BitRange field_range,
                   Format field_format = Format::kHex)
       : name(field_name), member(field_member), range(field_range), format(field_format) {}
 };
@@ -113,7 +114,9 @@ constexpr std::size_t capacity_bits() {
   }
 }
 
-constexpr std::uint64_t low_mask(std::size_t bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
+constexpr std::uint64_t low_mask(std::size_t bits) {
+  return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
 
 template <std::unsigned_integral Word>
 constexpr Word big_endian(Word value) {
@@ -222,7 +225,8 @@ void store(std::byte* to, const T& value) {
           }
         }(),
         ...);
-  }(internal::FieldIndices<T>{});
+  }
+  (internal::FieldIndices<T>{});
 }
 
 // Reads T::kBytes bytes from `from`. Any bytes are acceptable; reserved bits are ignored.
@@ -239,7 +243,8 @@ T load(const std::byte* from) {
             std::memcpy((value.*(field.member)).data(), from + offset, field.range.width_bits / 8);
           } else if constexpr (internal::IsStructureArray<Member>::value) {
             for (std::size_t n = 0; n < (value.*(field.member)).size(); ++n) {
-              (value.*(field.member))[n] = load<typename Member::value_type>(from + offset + n * Member::value_type::kBytes);
+              (value.*(field.member))[n] =
+                  load<typename Member::value_type>(from + offset + n * Member::value_type::kBytes);
             }
           } else if constexpr (Structure<Member>) {
             value.*(field.member) = load<Member>(from + offset);
@@ -249,7 +254,8 @@ T load(const std::byte* from) {
           }
         }(),
         ...);
-  }(internal::FieldIndices<T>{});
+  }
+  (internal::FieldIndices<T>{});
   return value;
 }
 
@@ -280,7 +286,8 @@ std::string print(const T& value) {
           }
         }(),
         ...);
-  }(internal::FieldIndices<T>{});
+  }
+  (internal::FieldIndices<T>{});
   if (out.size() > start && out[start] == ' ') {
     out.erase(start, 1);
   }
@@ -316,19 +323,20 @@ consteval bool layout_is_valid() {
           }
         }(),
         ...);
-  }(internal::FieldIndices<T>{});
+  }
+  (internal::FieldIndices<T>{});
   return valid;
 }
 
 // Bit offset of a member, for static assertions against a source's table.
 template <Structure T, typename Member>
-consteval std::size_t offset_bits_of(Member T::* member) {
+consteval std::size_t offset_bits_of(Member T::*member) {
   std::size_t found = ~std::size_t{0};
   std::apply(
       [&](const auto&... field) {
         (
             [&] {
-              if constexpr (std::is_same_v<decltype(field.member), Member T::* const> ||
+              if constexpr (std::is_same_v<decltype(field.member), Member T::*const> ||
                             std::is_same_v<std::remove_cvref_t<decltype(field.member)>, Member T::*>) {
                 if (field.member == member) {
                   found = field.range.offset_bits;

@@ -1,8 +1,8 @@
 // The soft HCA's port: RoCE v2 packets in and out of one IPv4 address.
 //
-// A packet here is the bytes from the BTH to the end of the padded payload, without the ICRC: the endpoint adds the ICRC
-// when it sends and checks and removes it when it receives. IPv4 and UDP headers are the socket's; for the ICRC and for
-// captures they are taken as identification 0, don't-fragment, the TTL and the type of service masked as the
+// A packet here is the bytes from the BTH to the end of the padded payload, without the ICRC: the endpoint adds the
+// ICRC when it sends and checks and removes it when it receives. IPv4 and UDP headers are the socket's; for the ICRC
+// and for captures they are taken as identification 0, don't-fragment, the TTL and the type of service masked as the
 // specification says.
 #pragma once
 
@@ -37,15 +37,15 @@ struct Route {
 };
 
 struct EndpointOptions {
-  std::optional<Ipv4> address;   // none: the first free address of 127.0.0.2 .. 127.0.0.254
-  std::string pcap_path;         // empty: no capture; "%p" in it becomes the process id
-  std::string faults;            // text of faults.h, empty: a perfect wire
+  std::optional<Ipv4> address;  // none: the first free address of 127.0.0.2 .. 127.0.0.254
+  std::string pcap_path;        // empty: no capture; "%p" in it becomes the process id
+  std::string faults;           // text of faults.h, empty: a perfect wire
 };
 
 struct EndpointCounters {
   std::uint64_t sent_packets, received_packets, icrc_errors, malformed_packets;
   std::uint64_t dropped_by_fault, duplicated_by_fault, reordered_by_fault, delayed_by_fault, corrupted_by_fault;
-  std::uint64_t send_errors;     // the socket refused (no route, no buffer): like loss
+  std::uint64_t send_errors;  // the socket refused (no route, no buffer): like loss
 };
 
 struct Received {
@@ -68,11 +68,13 @@ class Endpoint {
 
   virtual Ipv4 address() const = 0;
 
-  // Readable when a packet waits: for poll(). Packets looped back or held by a fault do not show there: next_deadline_ns().
+  // Readable when a packet waits: for poll(). Packets looped back or held by a fault do not show there:
+  // next_deadline_ns().
   virtual int fd() const = 0;
 
   // A buffer of kMaxPacketBytes for the next packet; commit() queues its first `bytes` bytes for `route`, in order.
-  // Packets may leave at once or wait for flush(); flush() leaves none waiting. Several packets of one flow leave in one system call.
+  // Packets may leave at once or wait for flush(); flush() leaves none waiting. Several packets of one flow leave in
+  // one system call.
   virtual std::span<std::byte> reserve() = 0;
   virtual void commit(const Route& route, std::size_t bytes) = 0;
   virtual void flush() = 0;
@@ -81,7 +83,8 @@ class Endpoint {
   // those shorter than a BTH are counted and dropped.
   virtual std::size_t receive(std::span<Received> out) = 0;
 
-  // When a delayed or reordered packet must be let go by calling flush(), monotonic nanoseconds; none if there is no such packet.
+  // When a delayed or reordered packet must be let go by calling flush(), monotonic nanoseconds; none if there is no
+  // such packet.
   virtual std::optional<std::uint64_t> next_deadline_ns() const = 0;
 
   virtual const EndpointCounters& counters() const = 0;

@@ -1,0 +1,77 @@
+// The soft HCA: a software ConnectX behind its programming interface.
+//
+// Control comes in by execute() alone (PRM commands with their mailboxes), data by doorbells in UAR pages and by DMA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/objects.h"
+#include "tools/softhca/hca/profile.h"
+#include "tools/softhca/wire/endpoint.h"
+
+namespace softhca::hca {
+
+class Transport;
+
+inline constexpr std::size_t kUarBytes = 4096;
+
+class Hca {
+ public:
+  // `raise` is called with an EQ's vector after the HCA's lock is released, from whatever thread made the event.
+  // `dma` and `port` outlive the HCA.
+  Hca(const Profile& profile, AddressSpace& dma, wire::Endpoint& port, std::function<void(std::uint32_t vector)> raise);
+  ~Hca();
+
+  // Executes one command: `in` starts with the opcode, `out` gets status (byte 0), syndrome (dword 1) and results.
+  // Thread-safe. A bad command changes nothing. `out` shorter than the command's result: status BAD_OUTPUT_LEN.
+  void execute(std::span<const std::byte> in, std::span<std::byte> out);
+
+  // Plain memory of an allocated UAR page (kUarBytes, page-aligned): the device looks for doorbells there in poll().
+  // The address is stable for the HCA's life; empty span for a page that is not allocated.
+  std::span<std::byte> uar(std::uint32_t index);
+  // All UAR pages in one mapping, allocated or not, for whoever must watch them.
+  std::span<std::byte> uar_region();
+
+  // Rings a doorbell that was written elsewhere (a trapped MMIO write): `offset` in the page, 8 bytes as written.
+  void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value_big_endian);
+
+  // One bounded pass over doorbells, arrived packets, timers. True if anything was done. Thread-safe.
+  bool poll();
+  // True if a doorbell waits in a UAR page that poll() has not seen: to be asked after the pages are write-protected.
+  bool doorbell_waits() const;
+  // When poll() must run next though no doorbell rings and no packet arrives, monotonic nanoseconds.
+  std::optional<std::uint64_t> next_deadline_ns() const;
+
+  // ---- For the device's own parts, with the lock held ----
+  AddressSpace& dma();
+  const Profile& profile() const;
+  Qp* find_qp(std::uint32_t qpn);
+  Srq* find_srq(std::uint32_t srqn);
+
+  // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
+  MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+                    std::vector<DmaRange>& ranges);
+
+  // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
+  // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error,
+  // raises a CQ error event, and every QP using it goes to ERR.
+  void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter, bool solicited);
+
+  // Asynchronous event of an object: EQE type (event.h of wqe/ eqe), and its number in the EQE's data.
+  void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome = 0);
+
+  // A QP enters ERR by itself (a fatal completion error): the state changes, the transport flushes.
+  void fail_qp(Qp& qp);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace softhca::hca

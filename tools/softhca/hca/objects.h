@@ -1,0 +1,156 @@
+// The device's objects as its parts share them: commands create and change them, the transport and the queues use them.
+// All of it is guarded by the HCA's lock. Numbers are in host order; names are the PRM's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/wire/endpoint.h"
+
+namespace softhca::hca {
+
+// A buffer given to the device as page addresses (PAS): position 0 is `first_offset_bytes` into the first page.
+struct PageList {
+  std::vector<std::uint64_t> page_addresses;
+  std::uint8_t log_page_bytes = 12;
+  std::uint32_t first_offset_bytes = 0;
+
+  bool read(AddressSpace& dma, std::uint64_t position, std::span<std::byte> to) const;
+  bool write(AddressSpace& dma, std::uint64_t position, std::span<const std::byte> from) const;
+  // DMA address of one position, for single accesses; 0 if outside.
+  std::uint64_t address(std::uint64_t position) const;
+};
+
+enum class QpState : std::uint8_t {
+  kReset = 0,
+  kInit = 1,
+  kRtr = 2,
+  kRts = 3,
+  kSqEr = 4,
+  kSqDrained = 5,
+  kErr = 6,
+  kSuspended = 9
+};
+enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kXrc = 3, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
+
+struct Eq {
+  std::uint32_t eqn = 0;
+  PageList pages;
+  std::uint8_t log_entries = 0;
+  std::uint32_t uar = 0;
+  std::uint32_t vector = 0;      // MSI-X vector to raise
+  std::uint64_t event_mask = 0;  // bit n: EQE type n
+  std::uint32_t producer = 0, consumer = 0;
+  bool armed = false;
+};
+
+struct Cq {
+  std::uint32_t cqn = 0;
+  std::uint32_t uid = 0;  // DEVX user that owns it
+  PageList pages;
+  std::uint8_t log_entries = 0;
+  std::uint32_t cqe_bytes = 64;       // 64 or 128
+  std::uint64_t doorbell_record = 0;  // DMA address: BE32 consumer index, BE32 arm
+  std::uint32_t uar = 0;
+  std::uint32_t eqn = 0;
+  bool ignore_overrun = false;
+  bool in_error = false;
+  std::uint32_t producer = 0;  // free-running CQE counter
+  // Arming: an armed CQ raises one completion event for the next CQE (solicited ones or errors only if so armed).
+  bool armed = false, armed_solicited_only = false;
+  std::uint8_t arm_sequence = 0xff;  // last command sequence number taken from the arm word
+};
+
+struct Srq {
+  std::uint32_t srqn = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t pdn = 0;
+  std::uint32_t user_index = 0;
+  PageList pages;
+  std::uint8_t log_entries = 0;
+  std::uint32_t wqe_bytes = 0;
+  std::uint64_t doorbell_record = 0;
+  std::uint16_t head = 0;      // next WQE index to hand out, along the next-WQE links
+  std::uint16_t consumed = 0;  // free-running count of WQEs handed out
+  std::uint16_t limit = 0;     // limit event threshold, 0: not armed
+  bool xrc = false;
+  std::uint32_t xrcd = 0;
+  Cq* cq = nullptr;  // XRC SRQs report here
+};
+
+// Where a connected QP's packets go.
+struct Path {
+  wire::Route route;
+  std::array<std::uint8_t, 16> remote_gid{}, local_gid{};
+  std::uint8_t sgid_index = 0;
+  std::uint8_t hop_limit = 64;
+  std::uint8_t log_mtu = 5;  // IBA code: 1 256 .. 5 4096
+};
+
+class QpTransport;  // the transport's own state of one QP, transport.h
+
+struct Qp {
+  std::uint32_t qpn = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t user_index = 0xffffff;  // what CQEs carry when the device runs CQE version 1
+  QpType type = QpType::kRc;
+  QpState state = QpState::kReset;
+  std::uint32_t pdn = 0;
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  Srq* srq = nullptr;
+  std::uint32_t xrcd = 0;
+  std::uint32_t uar = 0;
+
+  PageList pages;  // receive queue first, then send queue
+  bool has_sq = true, has_rq = true;
+  std::uint32_t rq_wqe_bytes = 0;
+  std::uint8_t log_rq_entries = 0;
+  std::uint64_t sq_position = 0;  // of the send queue in `pages`
+  std::uint8_t log_sq_wqebbs = 0;
+  std::uint64_t doorbell_record = 0;  // DMA address: BE32 receive counter, BE32 send counter
+
+  // Connection (from the QPC at the modify commands).
+  Path path;
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t qkey = 0;
+  std::uint16_t pkey_index = 0;
+  std::uint32_t initial_send_psn = 0, initial_receive_psn = 0;  // 24 bits
+  std::uint8_t retry_count = 0, rnr_retry = 0;                  // 3 bits each; rnr_retry 7: for ever
+  std::uint8_t ack_timeout = 0;                                 // 5 bits, 4.096 us * 2^n, 0: none
+  std::uint8_t min_rnr_timer = 0;                               // 5-bit code that this responder sends
+  std::uint32_t max_initiated_rd_atomic = 0;                    // reads and atomics this requester may have outstanding
+  std::uint32_t max_target_rd_atomic = 0;                       // that this responder accepts
+  bool remote_read = false, remote_write = false, remote_atomic = false;
+  // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
+  std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
+  bool signal_all = false;
+
+  std::unique_ptr<QpTransport> transport;
+  Qp();
+  ~Qp();  // in transport.cc
+};
+
+// Rights that an access needs; the mkey's and, for a remote access, the QP's must both allow it.
+enum class Access : std::uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, kRemoteAtomic };
+
+enum class MkeyFault : std::uint8_t {
+  kNone,
+  kNoSuchKey,  // unknown index, wrong tag byte, free
+  kWrongPd,
+  kNoRight,
+  kOutOfBounds,
+  kNotMapped,  // the pages behind it are gone
+};
+
+struct DmaRange {
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;
+};
+
+}  // namespace softhca::hca

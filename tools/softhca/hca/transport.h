@@ -1,0 +1,44 @@
+// The data path of queue pairs: takes send WQEs, moves packets, writes completions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "tools/softhca/hca/objects.h"
+#include "tools/softhca/wire/endpoint.h"
+
+namespace softhca::hca {
+
+class Hca;
+
+// Not thread-safe: the HCA's lock is held around every call.
+class Transport {
+ public:
+  // `hca` gives objects, keys and completion queues; `port` is the wire. Both outlive the transport.
+  Transport(Hca& hca, wire::Endpoint& port);
+  ~Transport();
+
+  // A modify command has changed `qp` (its new state and attributes are already in it).
+  // Entering ERR flushes: every outstanding WQE of both queues completes with WR_FLUSH. Entering RESET forgets
+  // everything.
+  void state_changed(Qp& qp, QpState from);
+  // The QP goes away: no completion, no packet, no timer of it remains.
+  void forget(Qp& qp);
+
+  // The send doorbell of `qp` rang: its producer counter is in the doorbell record.
+  void doorbell(Qp& qp);
+
+  // Moves everything that can move now: bounded, so that one busy QP does not starve the others. True if anything
+  // moved.
+  bool progress(std::uint64_t now_ns);
+
+  // When progress() must be called next though nothing arrives (retransmission, RNR), monotonic nanoseconds.
+  std::optional<std::uint64_t> next_deadline_ns() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace softhca::hca
