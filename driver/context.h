@@ -1,0 +1,109 @@
+// An open device: the root of everything that is made on it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/resource.h"
+#include "driver/types.h"
+#include "uapi/channel.h"
+#include "uapi/error.h"
+
+namespace umlx5 {
+
+class Pd;
+class Cq;
+class CompletionChannel;
+struct CqOptions;
+
+// Limits of the device, from the context's and the device's query. Bytes, counts.
+struct DeviceAttributes {
+  std::string firmware_version;
+  std::uint64_t node_guid = 0, system_image_guid = 0;  // host order
+  std::uint32_t vendor_id = 0, vendor_part_id = 0, hardware_version = 0;
+  std::uint64_t max_mr_size_bytes = 0;
+  std::uint32_t max_qp = 0, max_qp_wr = 0, max_sge = 0, max_sge_rd = 0, max_cq = 0, max_cqe = 0, max_mr = 0, max_pd = 0,
+                max_srq = 0, max_srq_wr = 0, max_srq_sge = 0, max_qp_rd_atom = 0, max_qp_init_rd_atom = 0, max_ah = 0;
+  bool atomics = false;
+  std::uint8_t port_count = 0;
+  // What bounds queue sizes (alloc_ucontext response).
+  std::uint32_t max_send_wqe_bytes = 0, max_recv_wqe_bytes = 0, max_send_wqebbs = 0, max_recv_wr = 0, max_srq_recv_wr = 0;
+  std::uint32_t blueflame_register_bytes = 0;
+  std::uint8_t cqe_version = 0;
+};
+
+struct PortAttributes {
+  std::uint8_t state = 0;        // ibv_port_state: 4 is active
+  Mtu max_mtu = Mtu::k4096, active_mtu = Mtu::k1024;
+  std::uint32_t gid_table_length = 0, pkey_table_length = 0, max_message_bytes = 0;
+  std::uint8_t link_layer = 0;   // 1 InfiniBand, 2 Ethernet
+  std::uint16_t lid = 0;
+  std::uint8_t active_width = 0;
+  std::uint32_t active_speed = 0;
+};
+
+enum class GidType : std::uint8_t { kInfiniBand = 0, kRoceV1 = 1, kRoceV2 = 2 };
+
+struct GidEntry {
+  Gid gid{};
+  std::uint32_t index = 0;
+  GidType type = GidType::kRoceV2;
+  std::uint32_t netdev_index = 0;
+};
+
+// Values are the verbs' (ibv_event_type).
+struct AsyncEvent {
+  std::uint32_t type = 0;
+  std::string text;            // "QP fatal error on QP 0x12", "port 1 active"
+  void* object = nullptr;      // Qp*, Cq* or null; port events: port
+  std::uint8_t port = 0;
+};
+
+struct ContextOptions {
+  std::uint32_t total_blueflame_registers = 16;
+};
+
+// Thread-safe, except that it must outlive every call into objects made from it. The destructor closes what is left in
+// the right order, and logs what was left.
+class Context {
+ public:
+  // `channel` becomes the context's own.
+  static Expected<std::unique_ptr<Context>> open(const uapi::DeviceInfo& device, std::unique_ptr<uapi::Channel> channel,
+                                                 const ContextOptions& options = {});
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const uapi::DeviceInfo& device() const;
+  const DeviceAttributes& attributes() const;
+  Expected<PortAttributes> query_port(std::uint8_t port);
+  Expected<GidEntry> query_gid(std::uint8_t port, std::uint32_t index);
+  Expected<std::uint16_t> query_pkey(std::uint8_t port, std::uint32_t index);  // host order
+
+  Expected<Owned<Pd>> alloc_pd();
+  Expected<Owned<CompletionChannel>> create_completion_channel();
+  Expected<Owned<Cq>> create_cq(const CqOptions& options);
+
+  // Readable when an asynchronous event waits. The descriptor stays the context's.
+  int async_fd() const;
+  // The next asynchronous event; none when `timeout` passes without one.
+  Expected<std::optional<AsyncEvent>> next_async_event(std::chrono::milliseconds timeout);
+
+  struct State;   // driver-private
+  State& state() { return *state_; }
+
+ private:
+  explicit Context(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Finds one device by name among the sources, or the first one there is if `name` is empty, and opens it.
+// Errors: ENODEV with the names that do exist, or what opening says.
+Expected<std::unique_ptr<Context>> open_device(std::span<uapi::DeviceSource* const> sources, std::string_view name,
+                                               const ContextOptions& options = {});
+
+}  // namespace umlx5
