@@ -9,10 +9,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tools/softhca/hca/address_space.h"
 #include "tools/softhca/hca/objects.h"
 #include "tools/softhca/hca/profile.h"
+#include "tools/softhca/hca/services.h"
 #include "tools/softhca/wire/endpoint.h"
 
 namespace softhca::hca {
@@ -21,7 +23,7 @@ class Transport;
 
 inline constexpr std::size_t kUarBytes = 4096;
 
-class Hca {
+class Hca final : public Services {
  public:
   // `raise` is called with an EQ's vector after the HCA's lock is released, from whatever thread made the event.
   // `dma` and `port` outlive the HCA.
@@ -49,25 +51,17 @@ class Hca {
   std::optional<std::uint64_t> next_deadline_ns() const;
 
   // ---- For the device's own parts, with the lock held ----
-  AddressSpace& dma();
   const Profile& profile() const;
-  Qp* find_qp(std::uint32_t qpn);
-  Srq* find_srq(std::uint32_t srqn);
-
-  // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
+  AddressSpace& dma() override;
+  Qp* find_qp(std::uint32_t qpn) override;
+  Srq* find_srq(std::uint32_t srqn) override;
   MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
-                    std::vector<DmaRange>& ranges);
-
-  // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
-  // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error,
-  // raises a CQ error event, and every QP using it goes to ERR.
-  void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter, bool solicited);
-
-  // Asynchronous event of an object: EQE type (event.h of wqe/ eqe), and its number in the EQE's data.
-  void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome = 0);
-
-  // A QP enters ERR by itself (a fatal completion error): the state changes, the transport flushes.
-  void fail_qp(Qp& qp);
+                    std::vector<DmaRange>& ranges) override;
+  bool invalidate(const Qp& qp, std::uint32_t key) override;
+  void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
+                bool solicited) override;
+  void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) override;
+  void fail_qp(Qp& qp) override;
 
  private:
   struct State;

@@ -6,17 +6,16 @@
 #include <optional>
 
 #include "tools/softhca/hca/objects.h"
+#include "tools/softhca/hca/services.h"
 #include "tools/softhca/wire/endpoint.h"
 
 namespace softhca::hca {
 
-class Hca;
-
 // Not thread-safe: the HCA's lock is held around every call.
 class Transport {
  public:
-  // `hca` gives objects, keys and completion queues; `port` is the wire. Both outlive the transport.
-  Transport(Hca& hca, wire::Endpoint& port);
+  // `services` gives objects, keys and completion queues; `port` is the wire. Both outlive the transport.
+  Transport(Services& services, wire::Endpoint& port);
   ~Transport();
 
   // A modify command has changed `qp` (its new state and attributes are already in it).

@@ -1,0 +1,47 @@
+// What the data path needs of the device around it: objects, keys, completion queues, events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/objects.h"
+
+namespace softhca::hca {
+
+// Hca is the implementation; tests of the data path give their own. The HCA's lock is held around every call.
+class Services {
+ public:
+  virtual AddressSpace& dma() = 0;
+  // Null if there is no such object.
+  virtual Qp* find_qp(std::uint32_t qpn) = 0;
+  virtual Srq* find_srq(std::uint32_t srqn) = 0;
+
+  // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
+  virtual MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+                            std::vector<DmaRange>& ranges) = 0;
+
+  // Frees `key` as a SEND with Invalidate that arrived on `qp` asks. False, and nothing changed, if it is not a key
+  // that this QP may invalidate.
+  virtual bool invalidate(const Qp& qp, std::uint32_t key) = 0;
+
+  // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
+  // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error,
+  // raises a CQ error event, and every QP using it goes to ERR.
+  virtual void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
+                        bool solicited) = 0;
+
+  // Asynchronous event of an object: EQE type (wqe/eqe.h), and its number in the EQE's data.
+  virtual void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) = 0;
+
+  // A QP enters ERR by itself (a fatal completion error): the state changes and Transport::state_changed() is called,
+  // from within this call. Does nothing to a QP that is in ERR already.
+  virtual void fail_qp(Qp& qp) = 0;
+
+ protected:
+  ~Services() = default;
+};
+
+}  // namespace softhca::hca
