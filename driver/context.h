@@ -88,6 +88,9 @@ class Context {
   Expected<Owned<CompletionChannel>> create_completion_channel();
   Expected<Owned<Cq>> create_cq(const CqOptions& options);
 
+  // To be called in a polling loop when a poll found nothing: see Channel::relax(). Not needed for correctness.
+  void relax() noexcept;
+
   // Readable when an asynchronous event waits. The descriptor stays the context's.
   int async_fd() const;
   // The next asynchronous event; none when `timeout` passes without one.
