@@ -1,0 +1,40 @@
+// The Ethernet segment of raw-packet and TSO sends; the packet's first bytes are inlined in it.
+// Source: mlx5dv.h struct mlx5_wqe_eth_seg.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "wqe/layout.h"
+#include "wqe/units.h"
+
+namespace umlx5::wqe {
+
+// Everything but the inlined header, whose bytes begin at kInlineOffset and may go on past this structure.
+struct EthernetSegment {
+  static constexpr std::size_t kInlineOffset = 14;
+
+  bool l3_checksum{};
+  bool l4_checksum{};
+  std::uint16_t mss_bytes{};  // TSO: payload bytes of each packet
+  std::uint16_t inline_header_bytes{};
+
+  static constexpr std::string_view kName = "eth";
+  static constexpr std::size_t kBytes = 16;
+  static constexpr auto kFields =
+      std::tuple{Field{"l4_csum", &EthernetSegment::l4_checksum, bits(4, 31, 31)},
+                 Field{"l3_csum", &EthernetSegment::l3_checksum, bits(4, 30, 30)},
+                 Field{"mss", &EthernetSegment::mss_bytes, bytes(6, 2), Format::kDecimal},
+                 Field{"inline_header", &EthernetSegment::inline_header_bytes, bytes(12, 2), Format::kDecimal}};
+
+  // Octowords of the segment with its inlined header; two header bytes fit in the first.
+  constexpr std::size_t wire_octowords() const {
+    return inline_header_bytes <= kBytes - kInlineOffset ? 1 : octowords_for(kInlineOffset + inline_header_bytes);
+  }
+};
+static_assert(layout_is_valid<EthernetSegment>());
+static_assert(offset_bits_of(&EthernetSegment::inline_header_bytes) == 12 * 8);
+
+}  // namespace umlx5::wqe
