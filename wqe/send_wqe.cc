@@ -339,6 +339,11 @@ std::expected<SendWqe, std::string_view> parse_send_wqe(std::span<const std::byt
   return result;
 }
 
+std::string_view parse_send_wqe_into(SendWqe& wqe, std::span<const std::byte> bytes, Transport transport) {
+  const Result parsed = parse_into(wqe, bytes, transport);
+  return parsed ? std::string_view{} : parsed.error();
+}
+
 std::expected<DataList, std::string_view> parse_receive_wqe(std::span<const std::byte> bytes, ReceivePrefix prefix) {
   std::expected<DataList, std::string_view> result;
   if (Result parsed = parse_receive_into(*result, bytes, prefix); !parsed) {

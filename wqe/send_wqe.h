@@ -122,6 +122,10 @@ struct SendWqe {
 // keys and ranges are not looked at.
 std::expected<SendWqe, std::string_view> parse_send_wqe(std::span<const std::byte> wqe, Transport transport);
 
+// As parse_send_wqe(), into an object that keeps what came before the fault: segments whose has_* is true, and the data
+// entries read. Returns the reason, empty if there is none. For showing WQEs that a device would reject.
+std::string_view parse_send_wqe_into(SendWqe& wqe, std::span<const std::byte> bytes, Transport transport);
+
 // What precedes the scatter list in a receive WQE.
 enum class ReceivePrefix : std::uint8_t {
   kNone,       // receive queue
