@@ -101,6 +101,7 @@ class Commands {
   int method_or_write_errno(Request& request, const WriteCommand& command);
   int try_method_errno(Request& request, bool& done);
   std::atomic<bool>* unsupported(const Request& request);
+  Expected<void> ended(int result, const Request& request, std::string_view object) const;
 
   Channel& channel_;
   Options options_;

@@ -24,8 +24,9 @@ struct DeviceAttributes {
   bool extended = false;  // the kernel knew the extended command; if not, only core.base is filled
 };
 
-// QUERY_DEVICE, extended; the old form where the kernel lacks that (EOPNOTSUPP, ENOSYS).
-Expected<DeviceAttributes> query_device(Commands& commands);
+// QUERY_DEVICE, extended; the old form where the kernel lacks that (EOPNOTSUPP, ENOSYS). `driver_part` asks for the
+// driver's answer too, which a kernel refuses unless its cmds_supp_uhw has MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE.
+Expected<DeviceAttributes> query_device(Commands& commands, bool driver_part = true);
 
 enum class LinkLayer : std::uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 

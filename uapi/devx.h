@@ -20,12 +20,23 @@ Expected<DevxObjectHandle> devx_create(Commands& commands, std::span<const std::
 Expected<void> devx_destroy(Commands& commands, DevxObjectHandle object);
 
 // The object may be a DEVX object or, by its verbs handle, a QP, CQ, SRQ, WQ or indirection table of the matching kind.
+namespace internal {
+Expected<void> devx_modify(Commands& commands, std::uint32_t object, std::span<const std::byte> in,
+                           std::span<std::byte> out);
+Expected<void> devx_query(Commands& commands, std::uint32_t object, std::span<const std::byte> in,
+                          std::span<std::byte> out);
+}  // namespace internal
+
 template <typename Tag>
 Expected<void> devx_modify(Commands& commands, Handle<Tag> object, std::span<const std::byte> in,
-                           std::span<std::byte> out);
+                           std::span<std::byte> out) {
+  return internal::devx_modify(commands, object.value, in, out);
+}
 template <typename Tag>
 Expected<void> devx_query(Commands& commands, Handle<Tag> object, std::span<const std::byte> in,
-                          std::span<std::byte> out);
+                          std::span<std::byte> out) {
+  return internal::devx_query(commands, object.value, in, out);
+}
 
 struct DevxUmem {
   DevxUmemHandle handle;
