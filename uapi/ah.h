@@ -12,7 +12,7 @@
 namespace umlx5::uapi {
 
 struct Ah {
-  AhHandle handle;
+  AhHandle handle{};
   std::array<std::uint8_t, 6> destination_mac{};
 };
 

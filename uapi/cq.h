@@ -22,7 +22,7 @@ struct CqRequest {
 };
 
 struct Cq {
-  CqHandle handle;
+  CqHandle handle{};
   std::uint32_t entries = 0;  // as the kernel counts them
   std::uint32_t cqn = 0;      // the device's number, 24 bits
 };

@@ -39,7 +39,7 @@ Expected<void> devx_query(Commands& commands, Handle<Tag> object, std::span<cons
 }
 
 struct DevxUmem {
-  DevxUmemHandle handle;
+  DevxUmemHandle handle{};
   std::uint32_t umem_id = 0;  // what mailboxes name it by
 };
 

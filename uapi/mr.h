@@ -11,13 +11,13 @@
 namespace umlx5::uapi {
 
 struct Mr {
-  MrHandle handle;
+  MrHandle handle{};
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
 };
 
 struct MrRequest {
-  PdHandle pd;
+  PdHandle pd{};
   std::uint64_t address = 0;  // in this process
   std::uint64_t length_bytes = 0;
   std::uint64_t iova = 0;  // address as the device's users will give it; the same within its page as `address`
@@ -27,7 +27,7 @@ struct MrRequest {
 Expected<Mr> register_mr(Commands& commands, const MrRequest& request);
 
 struct DmabufMrRequest {
-  PdHandle pd;
+  PdHandle pd{};
   int dmabuf_fd = -1;
   std::uint64_t offset_bytes = 0;  // into the dmabuf
   std::uint64_t length_bytes = 0;
@@ -45,9 +45,9 @@ struct MrChange {
     std::uint64_t length_bytes = 0;
     std::uint64_t iova = 0;
   };
-  std::optional<Translation> translation;
-  std::optional<PdHandle> pd;
-  std::optional<std::uint32_t> access;
+  std::optional<Translation> translation{};
+  std::optional<PdHandle> pd{};
+  std::optional<std::uint32_t> access{};
 };
 
 // The handle stays; the keys may be new. After an error the region may be unusable and is only fit to be deregistered.
@@ -69,7 +69,7 @@ Expected<void> advise_mr(Commands& commands, PdHandle pd, std::uint32_t advice, 
                          std::span<const ib_uverbs_sge> sges);
 
 struct Mw {
-  MwHandle handle;
+  MwHandle handle{};
   std::uint32_t rkey = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace umlx5::uapi {
 
 struct Pd {
-  PdHandle handle;
+  PdHandle handle{};
   std::uint32_t pdn = 0;  // the device's number for it
 };
 

@@ -17,23 +17,23 @@
 namespace umlx5::uapi {
 
 struct QpRequest {
-  std::uint8_t type = 0;           // enum ib_uverbs_qp_type
-  std::optional<PdHandle> pd;      // all types but XRC target
-  std::optional<XrcdHandle> xrcd;  // XRC target only
-  std::optional<SrqHandle> srq;
-  std::optional<CqHandle> send_cq;
-  std::optional<CqHandle> recv_cq;
-  std::optional<RwqIndTableHandle> rwq_ind_table;  // receive side scaling; then neither CQs nor an SRQ
-  std::uint64_t user_handle = 0;                   // comes back in events
+  std::uint8_t type = 0;             // enum ib_uverbs_qp_type
+  std::optional<PdHandle> pd{};      // all types but XRC target
+  std::optional<XrcdHandle> xrcd{};  // XRC target only
+  std::optional<SrqHandle> srq{};
+  std::optional<CqHandle> send_cq{};
+  std::optional<CqHandle> recv_cq{};
+  std::optional<RwqIndTableHandle> rwq_ind_table{};  // receive side scaling; then neither CQs nor an SRQ
+  std::uint64_t user_handle = 0;                     // comes back in events
   ib_uverbs_qp_cap capabilities{};
   std::uint32_t flags = 0;  // enum ib_uverbs_qp_create_flags, IB_UVERBS_QP_CREATE_SQ_SIG_ALL among them
-  std::optional<std::uint32_t> source_qpn;
+  std::optional<std::uint32_t> source_qpn{};
   int async_event_fd = -1;  // -1: the context's
   std::variant<mlx5_ib_create_qp, mlx5_ib_create_qp_rss> driver{};
 };
 
 struct Qp {
-  QpHandle handle;
+  QpHandle handle{};
   std::uint32_t qpn = 0;            // 24 bits. A DCT has none before it is moved to RTR: see QpChange
   ib_uverbs_qp_cap capabilities{};  // as the kernel grants them
   mlx5_ib_create_qp_resp driver{};  // what the kernel does not know is zero
@@ -68,8 +68,8 @@ struct QpAttributes {
   std::uint32_t sq_psn = 0;
   std::uint32_t destination_qpn = 0;
   std::uint32_t access = 0;
-  AddressVector primary;
-  AddressVector alternate;
+  AddressVector primary{};
+  AddressVector alternate{};
   ib_uverbs_qp_cap capabilities{};  // queries only
   std::uint16_t pkey_index = 0;
   std::uint16_t alternate_pkey_index = 0;
@@ -112,7 +112,7 @@ Expected<void> detach_multicast(Commands& commands, QpHandle qp, const std::arra
                                 std::uint16_t lid);
 
 struct SharedQpRequest {
-  XrcdHandle xrcd;
+  XrcdHandle xrcd{};
   std::uint64_t user_handle = 0;
   std::uint32_t qpn = 0;
   std::uint8_t type = 0;

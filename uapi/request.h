@@ -18,9 +18,10 @@
 
 namespace umlx5::uapi {
 
-// Structures that may be handed to the kernel byte for byte.
+// Structures that may be handed to the kernel byte for byte: without padding, whose bytes nobody sets.
 template <typename T>
-concept KernelStruct = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
+concept KernelStruct =
+    std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T> && !std::is_pointer_v<T>;
 
 // A request of at most kMaxAttributes attributes, held in place: nothing is allocated. Everything that is passed by
 // reference (inputs of more than 8 bytes, outputs) must live until the request was executed. Attributes are mandatory,

@@ -15,10 +15,10 @@ namespace umlx5::uapi {
 
 struct SrqRequest {
   std::uint32_t type = IB_UVERBS_SRQT_BASIC;  // enum ib_uverbs_srq_type
-  PdHandle pd;
-  std::optional<XrcdHandle> xrcd;  // XRC
-  std::optional<CqHandle> cq;      // XRC, tag matching
-  std::uint64_t user_handle = 0;   // comes back in events
+  PdHandle pd{};
+  std::optional<XrcdHandle> xrcd{};  // XRC
+  std::optional<CqHandle> cq{};      // XRC, tag matching
+  std::uint64_t user_handle = 0;     // comes back in events
   std::uint32_t max_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t limit = 0;
@@ -28,7 +28,7 @@ struct SrqRequest {
 };
 
 struct Srq {
-  SrqHandle handle;
+  SrqHandle handle{};
   std::uint32_t max_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t srqn = 0;  // 24 bits

@@ -17,7 +17,7 @@ enum class UarType : std::uint64_t {
 };
 
 struct Uar {
-  UarHandle handle;
+  UarHandle handle{};
   std::uint64_t mmap_offset_bytes = 0;
   std::uint32_t mmap_length_bytes = 0;
   std::uint32_t page_id = 0;  // what queues name it by
