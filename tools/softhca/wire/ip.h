@@ -34,8 +34,8 @@ std::optional<Ipv4> parse_ipv4(std::string_view text);  // none unless all of `t
 
 // The addresses of one direction of a flow. Ports in host byte order.
 struct Flow {
-  Ipv4 source;
-  Ipv4 destination;
+  Ipv4 source{};
+  Ipv4 destination{};
   std::uint16_t source_port = kRoceV2Port;
   std::uint16_t destination_port = kRoceV2Port;
   std::uint16_t identification = 0;  // of the IPv4 header
