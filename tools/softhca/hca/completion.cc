@@ -1,0 +1,99 @@
+#include "tools/softhca/hca/completion.h"
+
+#include <algorithm>
+#include <array>
+
+namespace softhca::hca {
+namespace {
+
+using umlx5::wqe::Cqe;
+using umlx5::wqe::CqeOpcode;
+using umlx5::wqe::ErrorCqe;
+
+constexpr std::uint32_t kNoUserIndex = 0xffffff;
+
+// With CQE version 0 a QP has no user index, and a CQE names the SRQ that gave the receive WQE.
+std::uint32_t user_index_or_srqn(const Qp& qp, bool receive) {
+  if (qp.user_index != kNoUserIndex) {
+    return qp.user_index;
+  }
+  return receive && qp.srq != nullptr ? qp.srq->srqn : 0;
+}
+
+template <typename Entry>
+void write(Link& link, Cq* cq, const Entry& entry, std::span<const std::byte> data, bool solicited) {
+  if (cq == nullptr) {
+    return;
+  }
+  std::array<std::byte, umlx5::wqe::kCqeBytes> cqe64;
+  store(cqe64.data(), entry);
+  link.services.complete(*cq, cqe64, data, solicited);
+}
+
+// The CQE's data area is 32 or 64 bytes, filled up with zeros.
+template <typename Write>
+void with_data(std::span<const std::byte> data, std::uint32_t area_bytes, Write&& write_with) {
+  if (data.empty()) {
+    write_with(std::span<const std::byte>{});
+    return;
+  }
+  std::array<std::byte, umlx5::wqe::kInlineScatter64Bytes> area{};
+  std::copy(data.begin(), data.end(), area.begin());
+  write_with(std::span<const std::byte>{area}.first(area_bytes));
+}
+
+}  // namespace
+
+void complete_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::SendOpcode opcode,
+                   std::uint32_t byte_count, std::span<const std::byte> data, bool solicited) {
+  Cqe cqe;
+  cqe.opcode = CqeOpcode::kRequester;
+  cqe.send_opcode = opcode;
+  cqe.qpn = qp.qpn;
+  cqe.wqe_counter = wqe_counter;
+  cqe.byte_count = byte_count;
+  cqe.srqn_or_user_index = user_index_or_srqn(qp, false);
+  cqe.timestamp = link.now_ns;
+  with_data(data, qp.inline_scatter_requester_bytes,
+            [&](std::span<const std::byte> area) { write(link, qp.send_cq, cqe, area, solicited); });
+}
+
+void fail_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::SendOpcode opcode, Failure failure) {
+  ErrorCqe cqe;
+  cqe.opcode = CqeOpcode::kRequesterError;
+  cqe.syndrome = failure.syndrome;
+  cqe.vendor_syndrome = failure.vendor_syndrome;
+  cqe.send_opcode = opcode;
+  cqe.qpn = qp.qpn;
+  cqe.wqe_counter = wqe_counter;
+  cqe.srqn_or_user_index = user_index_or_srqn(qp, false);
+  write(link, qp.send_cq, cqe, {}, true);
+}
+
+void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& completion, std::span<const std::byte> data) {
+  Cqe cqe;
+  cqe.opcode = completion.opcode;
+  cqe.qpn = qp.qpn;
+  cqe.source_qpn = qp.remote_qpn;
+  cqe.wqe_counter = completion.wqe_counter;
+  cqe.byte_count = completion.byte_count;
+  cqe.immediate = completion.immediate_or_rkey;
+  cqe.solicited = completion.solicited;
+  cqe.srqn_or_user_index = user_index_or_srqn(qp, true);
+  cqe.timestamp = link.now_ns;
+  with_data(data, qp.inline_scatter_responder_bytes,
+            [&](std::span<const std::byte> area) { write(link, qp.recv_cq, cqe, area, completion.solicited); });
+}
+
+void fail_receive(Link& link, const Qp& qp, std::uint16_t wqe_counter, Failure failure) {
+  ErrorCqe cqe;
+  cqe.opcode = CqeOpcode::kResponderError;
+  cqe.syndrome = failure.syndrome;
+  cqe.vendor_syndrome = failure.vendor_syndrome;
+  cqe.qpn = qp.qpn;
+  cqe.wqe_counter = wqe_counter;
+  cqe.srqn_or_user_index = user_index_or_srqn(qp, true);
+  write(link, qp.recv_cq, cqe, {}, true);
+}
+
+}  // namespace softhca::hca

@@ -1,0 +1,22 @@
+// What every part of the data path works with.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/softhca/hca/services.h"
+#include "tools/softhca/wire/endpoint.h"
+
+namespace softhca::hca {
+
+struct Link {
+  Services& services;
+  wire::Endpoint& port;
+  std::uint64_t now_ns = 0;      // monotonic time of the pass that runs
+  std::vector<DmaRange> ranges;  // scratch of resolve(), kept for its capacity
+};
+
+// IBA path MTU code 1..5 to bytes.
+constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << qp.path.log_mtu; }
+
+}  // namespace softhca::hca

@@ -1,0 +1,132 @@
+// The requester half of a reliable connection: executes send WQEs, in order, until the peer has acknowledged them.
+//
+// PSNs are counted here in 64 bits from the connection's initial PSN; the low 24 are on the wire. A READ takes as many
+// PSNs as its response has packets, and is asked for in pieces so that no more response packets are under way than the
+// window allows. Going back means to send again from the oldest PSN that is not done; for a READ that asks for the rest
+// of its data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tools/softhca/hca/send_queue.h"
+#include "tools/softhca/wire/packet.h"
+
+namespace softhca::hca {
+
+class Requester {
+ public:
+  // Forgets everything; the next PSN is `psn`.
+  void start(std::uint32_t psn);
+
+  void doorbell() { queue_.rung(); }
+
+  // Sends at most `budget` packets; returns how many. ready() tells if more could be sent at once.
+  unsigned transmit(Link& link, Qp& qp, unsigned budget);
+  bool ready() const { return ready_; }
+
+  // Packets of the peer's responder.
+  void on_response(Link& link, Qp& qp, const wire::Packet& packet);
+
+  // When on_timer() must be called though no packet comes.
+  std::optional<std::uint64_t> deadline_ns(const Qp& qp) const;
+  void on_timer(Link& link, Qp& qp);
+
+  // The QP is in ERR: completes all that is left with WR_FLUSH.
+  void flush(Link& link, Qp& qp);
+
+  // No WQE is started and unfinished.
+  bool idle() const { return works_.empty(); }
+
+ private:
+  struct Work {
+    SendRequest request;
+    std::uint64_t first_psn = 0;
+    std::uint64_t packets = 0;
+    std::uint32_t cqe_bytes = 0;  // response bytes kept for the CQE
+    std::array<std::byte, 64> cqe_data;
+
+    std::uint64_t end_psn() const { return first_psn + packets; }
+    bool is_read() const { return request.opcode == umlx5::wqe::SendOpcode::kRdmaRead; }
+    bool is_atomic() const {
+      return request.opcode == umlx5::wqe::SendOpcode::kAtomicCompareSwap ||
+             request.opcode == umlx5::wqe::SendOpcode::kAtomicFetchAdd;
+    }
+    bool has_response() const { return is_read() || is_atomic(); }
+  };
+
+  // A queue whose elements keep their memory when they leave.
+  class Works {
+   public:
+    bool empty() const { return size_ == 0; }
+    std::size_t size() const { return size_; }
+    Work& operator[](std::size_t i) { return slots_[(first_ + i) & (slots_.size() - 1)]; }
+    const Work& operator[](std::size_t i) const { return slots_[(first_ + i) & (slots_.size() - 1)]; }
+    Work& front() { return (*this)[0]; }
+    Work& push();
+    void drop_last() { --size_; }
+    void pop() {
+      first_ = (first_ + 1) & (slots_.size() - 1);
+      --size_;
+    }
+    void clear() { first_ = size_ = 0; }
+
+   private:
+    std::vector<Work> slots_;
+    std::size_t first_ = 0, size_ = 0;
+  };
+
+  // Sending.
+  Work* next_work(Link& link, Qp& qp);
+  void admit(Link& link, const Qp& qp, Work& work);
+  bool may_start(const Work& work) const;
+  bool send_one(Link& link, Qp& qp, Work& work);
+  bool send_data(Link& link, const Qp& qp, Work& work);
+  bool send_read(Link& link, const Qp& qp, Work& work);
+  bool send_atomic(Link& link, const Qp& qp, Work& work);
+  void sent(Link& link, std::uint64_t psns);
+  wire::Bth header(const Qp& qp, wire::Operation operation) const;
+  std::uint64_t in_flight() const { return next_psn_ - done_psn_; }
+
+  // Hearing.
+  void on_acknowledge(Link& link, Qp& qp, std::uint64_t psn, const wire::Aeth& aeth);
+  void on_nak(Link& link, Qp& qp, std::uint64_t psn, wire::NakCode code);
+  void on_rnr_nak(Link& link, Qp& qp, std::uint64_t psn, std::uint8_t timer_code);
+  void on_read_response(Link& link, Qp& qp, Work& work, std::uint64_t psn, const wire::Packet& packet);
+  void on_atomic_response(Link& link, Qp& qp, Work& work, const wire::Packet& packet);
+  // All before `psn` has reached the peer. False if a response before it is missing, or the QP is no longer able.
+  bool done_before(Link& link, Qp& qp, std::uint64_t psn);
+  void advance(Link& link, std::uint64_t psn);
+  // Completes works that are done, or the failed one if all before it are.
+  bool finish_front(Link& link, Qp& qp);
+  void fail_front(Link& link, Qp& qp, Failure failure);
+
+  // Loss.
+  void go_back(Link& link, std::uint64_t window_packets);
+  void response_missing(Link& link);
+
+  SendQueue queue_;
+  Works works_;                     // started or about to be, oldest first
+  std::size_t sending_ = 0;         // index in works_ of the one being sent; works_.size() if there is none
+  std::uint64_t done_psn_ = 0;      // all before is acknowledged and its responses are here
+  std::uint64_t next_psn_ = 0;      // to be sent next
+  std::uint64_t sent_psn_ = 0;      // never sent yet
+  std::uint64_t assigned_psn_ = 0;  // not taken by a work yet
+  bool ready_ = false;
+
+  // End PSNs of the read pieces and atomics that are under way, oldest first.
+  std::vector<std::uint64_t> responses_due_;
+
+  // Window, in packets: doubles each round trip up to the threshold, then grows by one.
+  std::uint64_t window_ = 0, threshold_ = 0, grown_ = 0;
+  std::uint64_t unasked_ = 0;  // packets sent since the last that asked for an acknowledgement
+
+  std::uint64_t gap_seen_at_ = ~std::uint64_t{0};  // done_psn_ when a gap in responses last made us go back
+  std::uint64_t progress_ns_ = 0, resend_ns_ = 0, resend_interval_ns_ = 0;
+  std::uint64_t held_until_ns_ = 0;  // RNR
+  unsigned rnr_tries_ = 0;
+};
+
+}  // namespace softhca::hca

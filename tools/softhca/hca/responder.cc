@@ -1,0 +1,442 @@
+#include "tools/softhca/hca/responder.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace softhca::hca {
+namespace {
+
+using umlx5::wqe::CqeOpcode;
+using umlx5::wqe::EventType;
+using wire::Headers;
+using wire::Kind;
+using wire::NakCode;
+using wire::Operation;
+
+constexpr std::uint32_t kMaxMessageBytes = 1u << 31;
+
+std::uint32_t packets_of(const Qp& qp, std::uint32_t bytes) {
+  const std::uint64_t mtu = mtu_bytes(qp);
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (bytes + mtu - 1) / mtu));
+}
+
+CqeOpcode receive_opcode(const wire::OpcodeInfo& info) {
+  if (info.kind == Kind::kRdmaWrite) {
+    return CqeOpcode::kResponderWriteImmediate;
+  }
+  if (info.has(Headers::kImmDt)) {
+    return CqeOpcode::kResponderSendImmediate;
+  }
+  return info.has(Headers::kIeth) ? CqeOpcode::kResponderSendInvalidate : CqeOpcode::kResponderSend;
+}
+
+}  // namespace
+
+void Responder::start(const Qp& qp, std::uint32_t psn) {
+  *this = Responder();
+  expected_psn_ = psn & 0xffffff;
+  replay_.resize(std::max<std::uint32_t>(qp.max_target_rd_atomic, 1));
+}
+
+// ---- Requests ----
+
+void Responder::on_request(Link& link, Qp& qp, const wire::Packet& packet) {
+  if (verdict_ == Verdict::kRefuse) {
+    return;
+  }
+  const std::int32_t ahead = wire::psn_difference(packet.bth.psn, expected_psn_);
+  if (ahead < 0) {
+    on_duplicate(link, qp, packet);
+    return;
+  }
+  if (ahead > 0) {
+    if (!gap_reported_) {
+      gap_reported_ = true;
+      verdict_ = Verdict::kNakSequence;
+    }
+    return;
+  }
+  gap_reported_ = false;
+  if (execute(link, qp, packet) && packet.bth.ack_request && verdict_ == Verdict::kNone) {
+    verdict_ = Verdict::kAck;
+  }
+}
+
+bool Responder::execute(Link& link, Qp& qp, const wire::Packet& packet) {
+  // A request that is in order makes an older "not in order" or "no receive WQE" untrue.
+  if (verdict_ == Verdict::kNakSequence || verdict_ == Verdict::kNakRnr) {
+    verdict_ = Verdict::kNone;
+  }
+  switch (packet.info().kind) {
+    case Kind::kSend:
+      return send(link, qp, packet);
+    case Kind::kRdmaWrite:
+      return write(link, qp, packet);
+    case Kind::kRdmaReadRequest:
+      return read(link, qp, packet);
+    case Kind::kCompareSwap:
+    case Kind::kFetchAdd:
+      return atomic(link, qp, packet);
+    default:
+      return false;  // a response, which does not come here
+  }
+}
+
+bool Responder::sizes_fit(const Qp& qp, const wire::Packet& packet) const {
+  const wire::OpcodeInfo& info = packet.info();
+  const std::size_t mtu = mtu_bytes(qp);
+  if (!info.ends_message()) {
+    return packet.payload.size() == mtu;
+  }
+  return packet.payload.size() <= mtu && (info.begins_message() || !packet.payload.empty());
+}
+
+bool Responder::take_receive(Link& link, Qp& qp) {
+  if (!queue_.take(link, qp, receive_)) {
+    verdict_ = Verdict::kNakRnr;
+    gap_reported_ = true;
+    return false;
+  }
+  receive_in_use_ = true;
+  return receive_.valid ||
+         refuse(NakCode::kRemoteOperationalError, failure::kBadWqe, EventType::kWorkQueueCatastrophic);
+}
+
+bool Responder::send(Link& link, Qp& qp, const wire::Packet& packet) {
+  const wire::OpcodeInfo& info = packet.info();
+  const bool begins = info.begins_message();
+  if ((begins ? message_ != Message::kNone : message_ != Message::kSend) || !sizes_fit(qp, packet)) {
+    return refuse_invalid();
+  }
+  if (begins) {
+    if (!take_receive(link, qp)) {
+      return false;
+    }
+    received_bytes_ = 0;
+  }
+  if (received_bytes_ + packet.payload.size() > receive_.length_bytes) {
+    return refuse(NakCode::kInvalidRequest, failure::kReceiveTooShort, EventType::kWorkQueueInvalidRequest);
+  }
+  const bool in_cqe = begins && info.ends_message() && packet.payload.size() <= qp.inline_scatter_responder_bytes;
+  if (!in_cqe && !scatter(link, receive_.pdn, receive_.list, received_bytes_, packet.payload)) {
+    return refuse(NakCode::kRemoteOperationalError, failure::kScatterFault, EventType::kWorkQueueCatastrophic);
+  }
+  if (info.has(Headers::kIeth) && !link.services.invalidate(qp, packet.ieth.rkey)) {
+    return refuse(NakCode::kRemoteAccessError, failure::kReceiveAccess, EventType::kWorkQueueAccessError);
+  }
+  received_bytes_ += packet.payload.size();
+  message_ = Message::kSend;
+  expected_psn_ = wire::psn_add(expected_psn_, 1);
+  if (info.ends_message()) {
+    complete_message(link, qp, packet, in_cqe ? packet.payload : std::span<const std::byte>{});
+  }
+  return true;
+}
+
+bool Responder::begin_write(Link& link, Qp& qp, const wire::Packet& packet) {
+  write_target_ = packet.reth;
+  received_bytes_ = 0;
+  if (write_target_.dma_bytes > kMaxMessageBytes) {
+    return refuse_invalid();
+  }
+  return (qp.remote_write && ends_accessible(link, write_target_.rkey, qp.pdn, write_target_.address,
+                                             write_target_.dma_bytes, Access::kRemoteWrite)) ||
+         refuse_access();
+}
+
+bool Responder::place_write(Link& link, Qp& qp, const wire::Packet& packet) {
+  const std::uint64_t after = received_bytes_ + packet.payload.size();
+  if (packet.info().ends_message() ? after != write_target_.dma_bytes : after >= write_target_.dma_bytes) {
+    return refuse_invalid();
+  }
+  return write_key(link, write_target_.rkey, qp.pdn, write_target_.address + received_bytes_, Access::kRemoteWrite,
+                   packet.payload) ||
+         refuse_access();
+}
+
+bool Responder::write(Link& link, Qp& qp, const wire::Packet& packet) {
+  const wire::OpcodeInfo& info = packet.info();
+  const bool begins = info.begins_message();
+  if ((begins ? message_ != Message::kNone : message_ != Message::kWrite) || !sizes_fit(qp, packet)) {
+    return refuse_invalid();
+  }
+  if (begins && !begin_write(link, qp, packet)) {
+    return false;
+  }
+  // Without a receive WQE the packet will come again: nothing of it may be executed.
+  const bool takes_receive = info.has(Headers::kImmDt);
+  if (takes_receive && !take_receive(link, qp)) {
+    return false;
+  }
+  if (!place_write(link, qp, packet)) {
+    return false;
+  }
+  received_bytes_ += packet.payload.size();
+  message_ = Message::kWrite;
+  expected_psn_ = wire::psn_add(expected_psn_, 1);
+  if (info.ends_message()) {
+    complete_message(link, qp, packet, {});
+  }
+  return true;
+}
+
+void Responder::complete_message(Link& link, Qp& qp, const wire::Packet& packet,
+                                 std::span<const std::byte> data_in_cqe) {
+  const wire::OpcodeInfo& info = packet.info();
+  message_ = Message::kNone;
+  msn_ = wire::psn_add(msn_, 1);
+  if (!receive_in_use_) {
+    return;
+  }
+  receive_in_use_ = false;
+  ReceiveCompletion completion;
+  completion.opcode = receive_opcode(info);
+  completion.wqe_counter = receive_.wqe_counter;
+  completion.byte_count = static_cast<std::uint32_t>(received_bytes_);
+  completion.immediate_or_rkey = info.has(Headers::kImmDt) ? packet.imm_dt.immediate : packet.ieth.rkey;
+  completion.solicited = packet.bth.solicited_event;
+  complete_receive(link, qp, completion, data_in_cqe);
+}
+
+bool Responder::room_for_response(const Qp& qp) const {
+  return responses_.size() - sent_responses_ < std::max<std::uint32_t>(qp.max_target_rd_atomic, 1);
+}
+
+bool Responder::readable(Link& link, const Qp& qp, const wire::Reth& reth) const {
+  return qp.remote_read && ends_accessible(link, reth.rkey, qp.pdn, reth.address, reth.dma_bytes, Access::kRemoteRead);
+}
+
+Responder::Response Responder::read_response(const Qp& qp, const wire::Packet& packet) const {
+  Response response;
+  response.is_read = true;
+  response.first_psn = packet.bth.psn;
+  response.msn = msn_;
+  response.packets = packets_of(qp, packet.reth.dma_bytes);
+  response.address = packet.reth.address;
+  response.rkey = packet.reth.rkey;
+  response.bytes = packet.reth.dma_bytes;
+  return response;
+}
+
+bool Responder::read(Link& link, Qp& qp, const wire::Packet& packet) {
+  if (message_ != Message::kNone || packet.reth.dma_bytes > kMaxMessageBytes || qp.max_target_rd_atomic == 0 ||
+      !room_for_response(qp)) {
+    return refuse_invalid();
+  }
+  if (!readable(link, qp, packet.reth)) {
+    return refuse_access();
+  }
+  msn_ = wire::psn_add(msn_, 1);
+  responses_.push_back(read_response(qp, packet));
+  expected_psn_ = wire::psn_add(expected_psn_, responses_.back().packets);
+  return true;
+}
+
+bool Responder::atomic(Link& link, Qp& qp, const wire::Packet& packet) {
+  const wire::AtomicEth& request = packet.atomic_eth;
+  if (message_ != Message::kNone || request.address % sizeof(std::uint64_t) != 0 || qp.max_target_rd_atomic == 0 ||
+      !room_for_response(qp)) {
+    return refuse_invalid();
+  }
+  link.ranges.clear();
+  if (!qp.remote_atomic ||
+      link.services.resolve(request.rkey, qp.pdn, request.address, sizeof(std::uint64_t), Access::kRemoteAtomic,
+                            link.ranges) != MkeyFault::kNone ||
+      link.ranges.size() != 1) {
+    return refuse_access();
+  }
+  AddressSpace& dma = link.services.dma();
+  const std::uint64_t address = link.ranges.front().address;
+  const auto original = packet.info().kind == Kind::kCompareSwap
+                            ? dma.compare_swap(address, request.compare, request.swap_or_add)
+                            : dma.fetch_add(address, request.swap_or_add);
+  if (!original) {
+    return refuse_access();
+  }
+  msn_ = wire::psn_add(msn_, 1);
+  replay_[next_replay_] = {expected_psn_, true, *original};
+  next_replay_ = (next_replay_ + 1) % replay_.size();
+  Response response;
+  response.first_psn = expected_psn_;
+  response.msn = msn_;
+  response.packets = 1;
+  response.original = *original;
+  responses_.push_back(response);
+  expected_psn_ = wire::psn_add(expected_psn_, 1);
+  return true;
+}
+
+void Responder::on_duplicate(Link& link, Qp& qp, const wire::Packet& packet) {
+  switch (packet.info().kind) {
+    case Kind::kSend:
+    case Kind::kRdmaWrite:
+      if (verdict_ == Verdict::kNone) {
+        verdict_ = Verdict::kAck;
+      }
+      return;
+    case Kind::kRdmaReadRequest: {
+      // What the peer may no longer read, or could not have asked for, it gets no answer to.
+      const std::int32_t packets = -wire::psn_difference(packet.bth.psn, expected_psn_);
+      const bool known = packet.reth.dma_bytes <= kMaxMessageBytes &&
+                         packets_of(qp, packet.reth.dma_bytes) <= static_cast<std::uint32_t>(packets);
+      if (known && room_for_response(qp) && readable(link, qp, packet.reth)) {
+        responses_.push_back(read_response(qp, packet));
+      }
+      return;
+    }
+    case Kind::kCompareSwap:
+    case Kind::kFetchAdd: {
+      const auto found = std::find_if(replay_.begin(), replay_.end(), [&](const AtomicResult& result) {
+        return result.valid && result.psn == packet.bth.psn;
+      });
+      if (found != replay_.end() && room_for_response(qp)) {
+        Response response;
+        response.first_psn = packet.bth.psn;
+        response.msn = msn_;
+        response.packets = 1;
+        response.original = found->original;
+        responses_.push_back(response);
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+// ---- Refusals ----
+
+bool Responder::refuse(NakCode code, Failure receive_failure, EventType event) {
+  refusal_ = {code, receive_failure, event};
+  verdict_ = Verdict::kRefuse;
+  return false;
+}
+
+bool Responder::refuse_invalid() {
+  return refuse(NakCode::kInvalidRequest, failure::kBadRequest, EventType::kWorkQueueInvalidRequest);
+}
+
+bool Responder::refuse_access() {
+  return refuse(NakCode::kRemoteAccessError, failure::kReceiveAccess, EventType::kWorkQueueAccessError);
+}
+
+void Responder::carry_out_refusal(Link& link, Qp& qp) {
+  send_aeth(link, qp, expected_psn_, wire::Aeth::nak(msn_, refusal_.code));
+  verdict_ = Verdict::kNone;
+  if (receive_in_use_) {
+    receive_in_use_ = false;
+    fail_receive(link, qp, receive_.wqe_counter, refusal_.receive_failure);
+  } else {
+    link.services.async_event(static_cast<std::uint8_t>(refusal_.event), qp.qpn, 0);
+  }
+  link.services.fail_qp(qp);
+}
+
+// ---- Answers ----
+
+unsigned Responder::answer(Link& link, Qp& qp, unsigned budget) {
+  unsigned sent = 0;
+  for (; sent < budget && sent_responses_ < responses_.size(); ++sent) {
+    Response& response = responses_[sent_responses_];
+    if (!send_response(link, qp, response)) {
+      responses_.clear();
+      sent_responses_ = 0;
+      break;
+    }
+    if (++response.sent_packets == response.packets) {
+      ++sent_responses_;
+    }
+  }
+  if (sent_responses_ == responses_.size()) {
+    responses_.clear();
+    sent_responses_ = 0;
+    if (verdict_ != Verdict::kNone && sent < budget) {
+      send_verdict(link, qp);
+      ++sent;
+    }
+  } else if (sent_responses_ >= 64) {
+    responses_.erase(responses_.begin(), responses_.begin() + static_cast<std::ptrdiff_t>(sent_responses_));
+    sent_responses_ = 0;
+  }
+  return sent;
+}
+
+bool Responder::send_response(Link& link, Qp& qp, Response& response) {
+  const std::uint32_t index = response.sent_packets;
+  const bool is_first = index == 0;
+  const bool is_last = index + 1 == response.packets;
+  wire::Packet packet;
+  const Operation operation =
+      !response.is_read
+          ? Operation::kAtomicAcknowledge
+          : (is_first ? (is_last ? Operation::kRdmaReadResponseOnly : Operation::kRdmaReadResponseFirst)
+                      : (is_last ? Operation::kRdmaReadResponseLast : Operation::kRdmaReadResponseMiddle));
+  packet.bth.opcode = wire::opcode_of(wire::Transport::kRc, operation);
+  packet.bth.migration_request = true;
+  packet.bth.destination_qpn = qp.remote_qpn;
+  packet.bth.psn = wire::psn_add(response.first_psn, index);
+  packet.aeth = wire::Aeth::ack(response.msn);
+  packet.atomic_ack_eth.original = response.original;
+  const std::uint32_t mtu = mtu_bytes(qp);
+  const std::uint64_t offset = std::uint64_t{index} * mtu;
+  const std::size_t bytes = response.is_read ? std::min<std::uint64_t>(mtu, response.bytes - offset) : 0;
+  const std::span<std::byte> payload = wire::build_headers(packet, bytes, link.port.reserve());
+  if (!read_key(link, response.rkey, qp.pdn, response.address + offset, Access::kRemoteRead, payload)) {
+    // The memory went away after the request was accepted: its PSN is the one to refuse.
+    expected_psn_ = packet.bth.psn;
+    refuse_access();
+    return false;
+  }
+  link.port.commit(qp.path.route, wire::packet_bytes(packet.bth.opcode, bytes));
+  return true;
+}
+
+void Responder::send_verdict(Link& link, Qp& qp) {
+  const Verdict verdict = verdict_;
+  switch (verdict) {
+    case Verdict::kNone:
+      return;
+    case Verdict::kAck:
+      send_aeth(link, qp, wire::psn_add(expected_psn_, 0xffffff), wire::Aeth::ack(msn_));
+      break;
+    case Verdict::kNakSequence:
+      send_aeth(link, qp, expected_psn_, wire::Aeth::nak(msn_, NakCode::kPsnSequenceError));
+      break;
+    case Verdict::kNakRnr:
+      send_aeth(link, qp, expected_psn_, wire::Aeth::rnr_nak(msn_, qp.min_rnr_timer));
+      break;
+    case Verdict::kRefuse:
+      carry_out_refusal(link, qp);
+      return;
+  }
+  verdict_ = Verdict::kNone;
+}
+
+void Responder::send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aeth aeth) {
+  wire::Packet packet;
+  packet.bth.opcode = wire::opcode_of(wire::Transport::kRc, Operation::kAcknowledge);
+  packet.bth.migration_request = true;
+  packet.bth.destination_qpn = qp.remote_qpn;
+  packet.bth.psn = psn;
+  packet.aeth = aeth;
+  wire::build_headers(packet, 0, link.port.reserve());
+  link.port.commit(qp.path.route, wire::packet_bytes(packet.bth.opcode, 0));
+}
+
+void Responder::flush(Link& link, Qp& qp) {
+  if (receive_in_use_) {
+    receive_in_use_ = false;
+    fail_receive(link, qp, receive_.wqe_counter, failure::kFlushedReceive);
+  }
+  responses_.clear();
+  sent_responses_ = 0;
+  verdict_ = Verdict::kNone;
+  message_ = Message::kNone;
+  while (const auto wqe_counter = queue_.take_for_flush(link, qp)) {
+    fail_receive(link, qp, *wqe_counter, failure::kFlushedReceive);
+  }
+}
+
+}  // namespace softhca::hca

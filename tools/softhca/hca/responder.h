@@ -1,0 +1,110 @@
+// The responder half of a reliable connection: executes the peer's requests in the order of their PSNs and answers.
+//
+// Answers leave in the order of the requests: an acknowledgement waits until the responses of reads and atomics before
+// it are sent, and then covers all that was executed meanwhile. A request that ends the connection waits in the same
+// way before it is refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tools/softhca/hca/completion.h"
+#include "tools/softhca/hca/receive_queue.h"
+#include "tools/softhca/wire/packet.h"
+#include "wqe/eqe.h"
+
+namespace softhca::hca {
+
+class Responder {
+ public:
+  // Forgets everything; the first request has `psn`.
+  void start(const Qp& qp, std::uint32_t psn);
+
+  void on_request(Link& link, Qp& qp, const wire::Packet& packet);
+
+  // Sends at most `budget` packets of what is owed; returns how many. owes() tells if there is more.
+  unsigned answer(Link& link, Qp& qp, unsigned budget);
+  bool owes() const { return responses_.size() > sent_responses_ || verdict_ != Verdict::kNone; }
+
+  // The QP is in ERR: completes the receive WQE in use and those posted with WR_FLUSH. To be called again for those
+  // posted later.
+  void flush(Link& link, Qp& qp);
+  bool has_to_flush(Link& link, const Qp& qp) { return queue_.available(link, qp); }
+
+ private:
+  enum class Message : std::uint8_t { kNone, kSend, kWrite };
+  // What is to be said after the responses.
+  enum class Verdict : std::uint8_t { kNone, kAck, kNakSequence, kNakRnr, kRefuse };
+
+  // A read or an atomic that is to be answered.
+  struct Response {
+    bool is_read = false;
+    std::uint32_t first_psn = 0;
+    std::uint32_t msn = 0;
+    std::uint32_t packets = 0, sent_packets = 0;
+    std::uint64_t address = 0;
+    std::uint32_t rkey = 0;
+    std::uint32_t bytes = 0;
+    std::uint64_t original = 0;  // atomic
+  };
+  struct AtomicResult {
+    std::uint32_t psn = 0;
+    bool valid = false;
+    std::uint64_t original = 0;
+  };
+  // Why a request is refused.
+  struct Refusal {
+    wire::NakCode code{};
+    Failure receive_failure;  // of the receive WQE in use, if there is one
+    umlx5::wqe::EventType event{};
+  };
+
+  // In-order requests; each returns true if the request is executed (its PSNs are then consumed).
+  bool execute(Link& link, Qp& qp, const wire::Packet& packet);
+  bool send(Link& link, Qp& qp, const wire::Packet& packet);
+  bool write(Link& link, Qp& qp, const wire::Packet& packet);
+  bool read(Link& link, Qp& qp, const wire::Packet& packet);
+  bool atomic(Link& link, Qp& qp, const wire::Packet& packet);
+  bool begin_write(Link& link, Qp& qp, const wire::Packet& packet);
+  bool place_write(Link& link, Qp& qp, const wire::Packet& packet);
+  bool sizes_fit(const Qp& qp, const wire::Packet& packet) const;
+  // Takes the receive WQE of a message. False: there is none (an RNR NAK will say so) or it is unusable.
+  bool take_receive(Link& link, Qp& qp);
+  void complete_message(Link& link, Qp& qp, const wire::Packet& packet, std::span<const std::byte> data_in_cqe);
+
+  void on_duplicate(Link& link, Qp& qp, const wire::Packet& packet);
+  bool readable(Link& link, const Qp& qp, const wire::Reth& reth) const;
+  Response read_response(const Qp& qp, const wire::Packet& packet) const;
+  bool room_for_response(const Qp& qp) const;
+
+  bool refuse(wire::NakCode code, Failure receive_failure, umlx5::wqe::EventType event);
+  bool refuse_invalid();
+  bool refuse_access();
+  void carry_out_refusal(Link& link, Qp& qp);
+
+  bool send_response(Link& link, Qp& qp, Response& response);
+  void send_verdict(Link& link, Qp& qp);
+  void send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aeth aeth);
+
+  ReceiveQueue queue_;
+  std::uint32_t expected_psn_ = 0;
+  std::uint32_t msn_ = 0;
+  bool gap_reported_ = false;  // a NAK is out for expected_psn_: be quiet until that comes
+
+  Message message_ = Message::kNone;
+  std::uint64_t received_bytes_ = 0;
+  ReceiveWqe receive_;
+  bool receive_in_use_ = false;
+  wire::Reth write_target_;
+
+  std::vector<Response> responses_;  // a queue: those before sent_responses_ are done
+  std::size_t sent_responses_ = 0;
+  std::vector<AtomicResult> replay_;
+  std::size_t next_replay_ = 0;
+
+  Verdict verdict_ = Verdict::kNone;
+  Refusal refusal_;
+};
+
+}  // namespace softhca::hca

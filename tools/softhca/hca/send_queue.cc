@@ -1,0 +1,148 @@
+#include "tools/softhca/hca/send_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "tools/softhca/hca/doorbell_record.h"
+#include "wqe/send_wqe.h"
+#include "wqe/units.h"
+
+namespace softhca::hca {
+namespace {
+
+using umlx5::wqe::CompletionMode;
+using umlx5::wqe::ControlSegment;
+using umlx5::wqe::FenceMode;
+using umlx5::wqe::kWqebbBytes;
+using umlx5::wqe::SendOpcode;
+
+constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 31;
+
+void take_control(const ControlSegment& control, const Qp& qp, SendRequest& request) {
+  request.opcode = control.opcode;
+  request.signaled = qp.signal_all || control.completion == CompletionMode::kAlways ||
+                     control.completion == CompletionMode::kAlwaysAndEvent;
+  request.solicited = control.solicited;
+  // A small fence orders against key operations, which this device executes in order.
+  request.fence = control.fence != FenceMode::kNone && control.fence != FenceMode::kInitiatorSmall;
+  request.immediate = control.immediate;
+}
+
+void take_list(const umlx5::wqe::DataList& data, SendRequest& request) {
+  request.list.clear();
+  request.inline_data.clear();
+  request.length_bytes = 0;
+  for (const umlx5::wqe::DataItem& item : data) {
+    DataPiece piece{item.address, item.lkey, item.length_bytes, item.is_inline()};
+    if (piece.is_inline) {
+      piece.address = request.inline_data.size();
+      request.inline_data.insert(request.inline_data.end(), item.inline_data, item.inline_data + item.length_bytes);
+    }
+    request.length_bytes += piece.bytes;
+    request.list.push_back(piece);
+  }
+}
+
+bool is_atomic(SendOpcode opcode) {
+  return opcode == SendOpcode::kAtomicCompareSwap || opcode == SendOpcode::kAtomicFetchAdd;
+}
+
+void take_body(std::span<const std::byte> wqe, SendRequest& request) {
+  const auto parsed = umlx5::wqe::parse_send_wqe(wqe, umlx5::wqe::Transport::kConnected);
+  if (!parsed) {
+    request.failure = failure::kBadWqe;
+    return;
+  }
+  request.remote_address = parsed->remote_address.address;
+  request.rkey = parsed->remote_address.rkey;
+  request.swap_or_add = parsed->atomic.swap_add;
+  request.compare = parsed->atomic.compare;
+  take_list(parsed->data, request);
+  if (request.length_bytes > kMaxMessageBytes) {
+    request.failure = failure::kMessageTooLong;
+  }
+  if (is_atomic(request.opcode) && request.length_bytes != sizeof(std::uint64_t)) {
+    request.failure = failure::kMessageTooLong;
+  }
+}
+
+}  // namespace
+
+bool SendQueue::read(Link& link, const Qp& qp, std::size_t offset_bytes, std::span<std::byte> to) const {
+  const std::uint64_t ring_bytes = std::uint64_t{kWqebbBytes} << qp.log_sq_wqebbs;
+  const std::uint64_t at = (std::uint64_t{consumer_} * kWqebbBytes + offset_bytes) & (ring_bytes - 1);
+  const std::size_t before_end = std::min<std::uint64_t>(to.size(), ring_bytes - at);
+  return qp.pages.read(link.services.dma(), qp.sq_position + at, to.first(before_end)) &&
+         qp.pages.read(link.services.dma(), qp.sq_position, to.subspan(before_end));
+}
+
+bool SendQueue::empty(Link& link, const Qp& qp) {
+  if (consumer_ != producer_) {
+    return false;
+  }
+  if (!producer_stale_ || broken_ || !qp.has_sq) {
+    return true;
+  }
+  producer_stale_ = false;
+  const auto producer = load_counter(link.services.dma(), qp.doorbell_record + kSendCounterOffset);
+  if (!producer || static_cast<std::uint16_t>(*producer - consumer_) > (1u << qp.log_sq_wqebbs)) {
+    broken_ = true;
+    return true;
+  }
+  producer_ = *producer;
+  return consumer_ == producer_;
+}
+
+std::uint16_t SendQueue::wqebbs_of(unsigned ds_octowords) const {
+  const std::size_t wqebbs = umlx5::wqe::wqebbs_for_octowords(ds_octowords);
+  return wqebbs <= static_cast<std::uint16_t>(producer_ - consumer_) ? static_cast<std::uint16_t>(wqebbs) : 0;
+}
+
+bool SendQueue::take(Link& link, const Qp& qp, SendRequest& request) {
+  if (empty(link, qp)) {
+    return false;
+  }
+  request.wqe_counter = consumer_;
+  request.failure = {};
+  request.list.clear();
+  request.length_bytes = 0;
+  std::array<std::byte, umlx5::wqe::kMaxSendWqeBytes> wqe;
+  if (!read(link, qp, 0, std::span{wqe}.first(kWqebbBytes))) {
+    request.failure = failure::kBadWqe;
+    request.opcode = SendOpcode::kNop;
+    ++consumer_;
+    return true;
+  }
+  const auto control = umlx5::wqe::load<ControlSegment>(wqe.data());
+  take_control(control, qp, request);
+  const std::uint16_t wqebbs = wqebbs_of(control.ds_octowords);
+  const std::size_t bytes = control.ds_octowords * umlx5::wqe::kOctowordBytes;
+  if (wqebbs == 0 || control.qpn != qp.qpn || control.wqe_index != consumer_ ||
+      (bytes > kWqebbBytes && !read(link, qp, kWqebbBytes, std::span{wqe}.first(bytes).subspan(kWqebbBytes)))) {
+    request.failure = failure::kBadWqe;
+    ++consumer_;
+    return true;
+  }
+  take_body(std::span{wqe}.first(bytes), request);
+  consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
+  return true;
+}
+
+std::optional<SendQueue::Flushed> SendQueue::take_for_flush(Link& link, const Qp& qp) {
+  if (empty(link, qp)) {
+    return std::nullopt;
+  }
+  Flushed flushed{consumer_, SendOpcode::kNop};
+  std::array<std::byte, ControlSegment::kBytes> bytes;
+  std::uint16_t wqebbs = 1;
+  if (read(link, qp, 0, bytes)) {
+    const auto control = umlx5::wqe::load<ControlSegment>(bytes.data());
+    flushed.opcode = control.opcode;
+    wqebbs = std::max<std::uint16_t>(wqebbs_of(control.ds_octowords), 1);
+  }
+  consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
+  return flushed;
+}
+
+}  // namespace softhca::hca

@@ -1,0 +1,342 @@
+#include "tools/softhca/hca/transport.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "tools/softhca/hca/link.h"
+#include "tools/softhca/hca/qp_transport.h"
+#include "tools/softhca/wire/packet.h"
+#include "wqe/eqe.h"
+
+namespace softhca::hca {
+namespace {
+
+using umlx5::wqe::EventType;
+
+// Packets that one QP may send before the next has its turn, and that one pass handles.
+constexpr unsigned kBurstPackets = 16;
+constexpr unsigned kPassPackets = 128;
+constexpr std::size_t kReceiveBatch = 64;
+// Receive WQEs ring no doorbell: those posted to a QP in ERR are looked for this often.
+constexpr std::uint64_t kFlushPeriodNs = 1'000'000;
+
+bool receives(QpState state) {
+  return state == QpState::kRtr || state == QpState::kRts || state == QpState::kSqDrained;
+}
+
+bool sends(QpState state) { return state == QpState::kRts || state == QpState::kSqDrained; }
+
+}  // namespace
+
+Qp::Qp() = default;
+Qp::~Qp() = default;
+
+struct Transport::State {
+  struct Timer {
+    std::uint64_t at_ns;
+    QpTransport* owner;
+    friend bool operator>(const Timer& a, const Timer& b) { return a.at_ns > b.at_ns; }
+  };
+
+  State(Services& services, wire::Endpoint& port) : link{.services = services, .port = port, .ranges = {}} {}
+
+  void enlist(std::vector<QpTransport*>& list, bool QpTransport::*member, QpTransport& qp) {
+    if (!(qp.*member)) {
+      qp.*member = true;
+      list.push_back(&qp);
+    }
+  }
+  void want_to_send(QpTransport& qp) { enlist(sending, &QpTransport::in_sending, qp); }
+  void want_to_answer(QpTransport& qp) { enlist(answering, &QpTransport::in_answering, qp); }
+
+  void set_timer(QpTransport& qp);
+  void drop(QpTransport& qp);
+  void enter_error(QpTransport& qp);
+  void flush_failed();
+  bool flush_late_receives();
+
+  bool hear();
+  void hear(const wire::Received& received);
+  bool run_timers();
+  bool send();
+  bool answer();
+  void check_drained(QpTransport& qp);
+
+  Link link;
+  std::vector<QpTransport*> sending, answering;
+  std::vector<QpTransport*> turn;      // scratch of send() and answer()
+  std::vector<QpTransport*> failed;    // entered ERR, not flushed yet
+  std::vector<QpTransport*> flushing;  // in ERR with a receive queue of their own
+  std::vector<Timer> timers;           // a heap; entries may be earlier than what the QP wants now
+  std::uint64_t next_flush_ns = 0;
+  bool running = false;  // within progress() or doorbell(): what fails is flushed at the end
+};
+
+// ---- Timers ----
+
+void Transport::State::set_timer(QpTransport& qp) {
+  const std::optional<std::uint64_t> deadline = qp.requester.deadline_ns(qp.qp);
+  if (deadline && (qp.timer_ns == 0 || *deadline < qp.timer_ns)) {
+    qp.timer_ns = *deadline;
+    timers.push_back({*deadline, &qp});
+    std::push_heap(timers.begin(), timers.end(), std::greater<>{});
+  }
+}
+
+bool Transport::State::run_timers() {
+  bool moved = false;
+  while (!timers.empty() && timers.front().at_ns <= link.now_ns) {
+    const Timer timer = timers.front();
+    std::pop_heap(timers.begin(), timers.end(), std::greater<>{});
+    timers.pop_back();
+    QpTransport& qp = *timer.owner;
+    if (timer.at_ns != qp.timer_ns) {
+      continue;  // an earlier entry has taken over
+    }
+    qp.timer_ns = 0;
+    const auto deadline = qp.requester.deadline_ns(qp.qp);
+    if (deadline && *deadline <= link.now_ns) {
+      qp.requester.on_timer(link, qp.qp);
+      want_to_send(qp);
+      moved = true;
+    }
+    set_timer(qp);
+  }
+  return moved;
+}
+
+// ---- Packets ----
+
+bool Transport::State::hear() {
+  std::array<wire::Received, kReceiveBatch> batch;
+  const std::size_t count = link.port.receive(batch);
+  for (const wire::Received& received : std::span{batch}.first(count)) {
+    hear(received);
+  }
+  return count != 0;
+}
+
+void Transport::State::hear(const wire::Received& received) {
+  const auto packet = wire::parse(received.packet);
+  if (!packet || packet->info().transport != wire::Transport::kRc) {
+    return;
+  }
+  Qp* const qp = link.services.find_qp(packet->bth.destination_qpn);
+  if (qp == nullptr || qp->transport == nullptr || qp->type != QpType::kRc || !receives(qp->state) ||
+      received.source != qp->path.route.destination || (packet->bth.pkey & 0x7fff) != 0x7fff) {
+    return;
+  }
+  QpTransport& transport = *qp->transport;
+  if (!packet->info().request) {
+    if (sends(qp->state)) {
+      transport.requester.on_response(link, *qp, *packet);
+      want_to_send(transport);
+      set_timer(transport);
+      check_drained(transport);
+    }
+    return;
+  }
+  if (qp->state == QpState::kRtr && !transport.established) {
+    transport.established = true;
+    link.services.async_event(static_cast<std::uint8_t>(EventType::kCommunicationEstablished), qp->qpn, 0);
+  }
+  transport.responder.on_request(link, *qp, *packet);
+  if (transport.responder.owes()) {
+    want_to_answer(transport);
+  }
+}
+
+bool Transport::State::send() {
+  unsigned budget = kPassPackets;
+  turn.clear();
+  turn.swap(sending);
+  bool moved = false;
+  for (QpTransport* const qp : turn) {
+    qp->in_sending = false;
+    if (budget == 0) {
+      want_to_send(*qp);
+      continue;
+    }
+    const unsigned sent = qp->requester.transmit(link, qp->qp, std::min(budget, kBurstPackets));
+    budget -= sent;
+    moved |= sent != 0;
+    if (qp->requester.ready()) {
+      want_to_send(*qp);
+    }
+    set_timer(*qp);
+    check_drained(*qp);
+  }
+  return moved;
+}
+
+bool Transport::State::answer() {
+  unsigned budget = kPassPackets;
+  turn.clear();
+  turn.swap(answering);
+  for (QpTransport* const qp : turn) {
+    qp->in_answering = false;
+    if (receives(qp->qp.state) && budget != 0) {
+      budget -= qp->responder.answer(link, qp->qp, std::min(budget, kBurstPackets));
+    }
+    if (receives(qp->qp.state) && qp->responder.owes()) {
+      want_to_answer(*qp);
+    }
+  }
+  return !turn.empty();
+}
+
+void Transport::State::check_drained(QpTransport& qp) {
+  if (qp.drain_awaited && qp.qp.state == QpState::kSqDrained && qp.requester.idle()) {
+    qp.drain_awaited = false;
+    link.services.async_event(static_cast<std::uint8_t>(EventType::kSendQueueDrained), qp.qp.qpn, 0);
+  }
+}
+
+// ---- Errors ----
+
+void Transport::State::enter_error(QpTransport& qp) {
+  failed.push_back(&qp);
+  if (!running) {
+    flush_failed();
+  }
+}
+
+void Transport::State::flush_failed() {
+  // Completions may overrun a CQ and so make more QPs fail: the list can grow meanwhile.
+  running = true;
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    QpTransport& qp = *failed[i];
+    qp.requester.flush(link, qp.qp);
+    qp.responder.flush(link, qp.qp);
+    if (qp.qp.srq != nullptr) {
+      link.services.async_event(static_cast<std::uint8_t>(EventType::kSrqLastWqe), qp.qp.qpn, 0);
+    } else if (qp.qp.has_rq) {
+      enlist(flushing, &QpTransport::in_flushing, qp);
+    }
+  }
+  failed.clear();
+  running = false;
+}
+
+bool Transport::State::flush_late_receives() {
+  if (flushing.empty() || link.now_ns < next_flush_ns) {
+    return false;
+  }
+  next_flush_ns = link.now_ns + kFlushPeriodNs;
+  bool moved = false;
+  for (QpTransport* const qp : flushing) {
+    if (qp->responder.has_to_flush(link, qp->qp)) {
+      qp->responder.flush(link, qp->qp);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+void Transport::State::drop(QpTransport& qp) {
+  for (auto* const list : {&sending, &answering, &turn, &failed, &flushing}) {
+    std::erase(*list, &qp);
+  }
+  if (std::erase_if(timers, [&](const Timer& timer) { return timer.owner == &qp; }) != 0) {
+    std::make_heap(timers.begin(), timers.end(), std::greater<>{});
+  }
+}
+
+// ---- The interface ----
+
+Transport::Transport(Services& services, wire::Endpoint& port) : state_(std::make_unique<State>(services, port)) {}
+Transport::~Transport() = default;
+
+void Transport::state_changed(Qp& qp, QpState from) {
+  if (qp.state == QpState::kReset) {
+    forget(qp);
+    return;
+  }
+  if (qp.type != QpType::kRc) {
+    return;
+  }
+  if (qp.transport == nullptr) {
+    qp.transport = std::make_unique<QpTransport>(qp);
+  }
+  QpTransport& transport = *qp.transport;
+  if (qp.state == from) {
+    return;
+  }
+  switch (qp.state) {
+    case QpState::kRtr:
+      transport.responder.start(qp, qp.initial_receive_psn);
+      break;
+    case QpState::kRts:
+      if (from == QpState::kRtr) {
+        transport.requester.start(qp.initial_send_psn);
+      }
+      transport.drain_awaited = false;
+      state_->want_to_send(transport);
+      break;
+    case QpState::kSqDrained:
+      transport.drain_awaited = true;
+      state_->check_drained(transport);
+      break;
+    case QpState::kErr:
+      state_->enter_error(transport);
+      break;
+    default:
+      break;
+  }
+}
+
+void Transport::forget(Qp& qp) {
+  if (qp.transport != nullptr) {
+    state_->drop(*qp.transport);
+    qp.transport.reset();
+  }
+}
+
+void Transport::doorbell(Qp& qp) {
+  if (qp.transport == nullptr) {
+    return;
+  }
+  qp.transport->requester.doorbell();
+  if (qp.state == QpState::kErr) {
+    state_->running = true;
+    qp.transport->requester.flush(state_->link, qp);
+    state_->running = false;
+    state_->flush_failed();
+  } else if (sends(qp.state)) {
+    state_->want_to_send(*qp.transport);
+  }
+}
+
+bool Transport::progress(std::uint64_t now_ns) {
+  State& state = *state_;
+  state.link.now_ns = now_ns;
+  state.running = true;
+  bool moved = state.hear();
+  moved |= state.run_timers();
+  moved |= state.send();
+  moved |= state.answer();
+  moved |= state.flush_late_receives();
+  state.link.port.flush();
+  state.flush_failed();
+  return moved;
+}
+
+std::optional<std::uint64_t> Transport::next_deadline_ns() const {
+  const State& state = *state_;
+  if (!state.sending.empty() || !state.answering.empty() || !state.failed.empty()) {
+    return state.link.now_ns;
+  }
+  std::optional<std::uint64_t> next;
+  const auto consider = [&](std::uint64_t at_ns) { next = std::min(next.value_or(at_ns), at_ns); };
+  if (!state.timers.empty()) {
+    consider(state.timers.front().at_ns);
+  }
+  if (!state.flushing.empty()) {
+    consider(state.next_flush_ns);
+  }
+  return next;
+}
+
+}  // namespace softhca::hca
