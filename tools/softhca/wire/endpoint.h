@@ -13,57 +13,63 @@
 #include <span>
 #include <string>
 
+#include "tools/softhca/wire/ip.h"
 #include "uapi/error.h"
 
 namespace softhca::wire {
 
 using umlx5::Expected;
 
-inline constexpr std::uint16_t kRoceV2Port = 4791;
 inline constexpr std::size_t kMaxPathMtuBytes = 4096;
 // BTH 12 and the largest set of extension headers, the payload and the ICRC.
 inline constexpr std::size_t kMaxPacketBytes = kMaxPathMtuBytes + 128;
 
-// IPv4 address, host byte order.
-struct Ipv4 {
-  std::uint32_t value = 0;
-  friend bool operator==(Ipv4, Ipv4) = default;
-};
-
 struct Route {
-  Ipv4 destination;
-  std::uint16_t source_port = 0xc000;  // UDP source port, 0xc000..0xffff: the flow's entropy
-  std::uint8_t traffic_class = 0;      // IP type of service
+  Ipv4 destination{};
+  // The UDP source port that the flow's entropy asks for, 0xc000..0xffff. The endpoint has one socket and sends from
+  // 4791 all the same; a packet looped back shows this port to its receiver.
+  std::uint16_t source_port = 0xc000;
+  std::uint8_t traffic_class = 0;  // IP type of service
 };
 
 struct EndpointOptions {
-  std::optional<Ipv4> address;  // none: the first free address of 127.0.0.2 .. 127.0.0.254
-  std::string pcap_path;        // empty: no capture; "%p" in it becomes the process id
-  std::string faults;           // text of faults.h, empty: a perfect wire
+  std::optional<Ipv4> address{};  // none: the first free address of 127.0.0.2 .. 127.0.0.254
+  std::string pcap_path{};        // empty: no capture; "%p" in it becomes the process id
+  std::string faults{};           // text of faults.h, empty: a perfect wire
 };
 
 struct EndpointCounters {
-  std::uint64_t sent_packets, received_packets, icrc_errors, malformed_packets;
-  std::uint64_t dropped_by_fault, duplicated_by_fault, reordered_by_fault, delayed_by_fault, corrupted_by_fault;
-  std::uint64_t send_errors;  // the socket refused (no route, no buffer): like loss
+  std::uint64_t sent_packets = 0;      // put on the wire or looped back, copies included
+  std::uint64_t received_packets = 0;  // given out by receive()
+  std::uint64_t icrc_errors = 0;
+  std::uint64_t malformed_packets = 0;  // shorter than BTH and ICRC, or longer than any packet
+  std::uint64_t dropped_by_fault = 0;
+  std::uint64_t duplicated_by_fault = 0;
+  std::uint64_t reordered_by_fault = 0;
+  std::uint64_t delayed_by_fault = 0;
+  std::uint64_t corrupted_by_fault = 0;
+  std::uint64_t send_errors = 0;  // refused by the socket (no route, no buffer) or by a full loopback queue: like loss
 };
 
 struct Received {
-  Ipv4 source;
-  std::uint16_t source_port;
-  std::uint8_t traffic_class;
-  std::uint8_t hop_limit;
-  bool looped_back;                   // sent by this endpoint to its own address
-  std::span<const std::byte> packet;  // BTH .. padded payload; valid until the next receive()
+  Ipv4 source{};
+  std::uint16_t source_port = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t hop_limit = 0;
+  bool looped_back = false;             // sent by this endpoint to its own address
+  std::span<const std::byte> packet{};  // BTH .. padded payload; valid until the next receive()
 };
 
 // Not thread-safe: the device's one thread owns it.
 class Endpoint {
  public:
+  Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
   virtual ~Endpoint() = default;
 
   // Errors: EADDRINUSE (the address, or all of them, taken), EADDRNOTAVAIL (not an address of this machine), EINVAL
-  // (faults text), or what opening the capture file gives; each says which.
+  // (not an address of one machine; faults text), or what opening the capture file gives; each says which.
   static Expected<std::unique_ptr<Endpoint>> open(const EndpointOptions& options);
 
   virtual Ipv4 address() const = 0;

@@ -262,16 +262,16 @@ static_assert(layout_is_valid<Ieth>());
 // A packet in parts. Only the headers in opcode_info(bth.opcode).headers are on the wire; the others are ignored by
 // build() and zero after parse().
 struct Packet {
-  Bth bth;
-  Deth deth;
-  Xrceth xrceth;
-  Reth reth;
-  AtomicEth atomic_eth;
-  Aeth aeth;
-  AtomicAckEth atomic_ack_eth;
-  ImmDt imm_dt;
-  Ieth ieth;
-  std::span<const std::byte> payload;  // without padding; after parse() it points into the parsed bytes
+  Bth bth{};
+  Deth deth{};
+  Xrceth xrceth{};
+  Reth reth{};
+  AtomicEth atomic_eth{};
+  Aeth aeth{};
+  AtomicAckEth atomic_ack_eth{};
+  ImmDt imm_dt{};
+  Ieth ieth{};
+  std::span<const std::byte> payload{};  // without padding; after parse() it points into the parsed bytes
 
   const OpcodeInfo& info() const { return opcode_info(bth.opcode); }
 };

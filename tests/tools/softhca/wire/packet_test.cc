@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/tools/softhca/wire/sample_packets.h"
+
 namespace softhca::wire {
 namespace {
 
@@ -17,44 +19,6 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
     result.push_back(static_cast<std::byte>(value));
   }
   return result;
-}
-
-std::vector<std::byte> built(const Packet& packet) {
-  std::vector<std::byte> out(512, std::byte{0xee});
-  out.resize(build(packet, out));
-  return out;
-}
-
-std::vector<Opcode> defined_opcodes() {
-  std::vector<Opcode> result;
-  for (int value = 0; value < 256; ++value) {
-    if (opcode_info(static_cast<Opcode>(value)).defined) {
-      result.push_back(static_cast<Opcode>(value));
-    }
-  }
-  return result;
-}
-
-// Every header filled with values that use all bits of their fields.
-Packet full_packet(Opcode opcode) {
-  Packet packet;
-  packet.bth = {.opcode = opcode,
-                .solicited_event = true,
-                .migration_request = true,
-                .pkey = 0x8001,
-                .becn = true,
-                .destination_qpn = 0xabcdef,
-                .ack_request = true,
-                .psn = 0xfedcba};
-  packet.deth = {0x80010203, 0x030201};
-  packet.xrceth = {0x99aabb};
-  packet.reth = {0x1122334455667788, 0xdeadbeef, 0x80000000};
-  packet.atomic_eth = {0x8877665544332211, 0xcafef00d, 0x0102030405060708, 0xf1f2f3f4f5f6f7f8};
-  packet.aeth = Aeth::nak(0x123456, NakCode::kRemoteAccessError);
-  packet.atomic_ack_eth = {0xa1a2a3a4a5a6a7a8};
-  packet.imm_dt = {0x0badcafe};
-  packet.ieth = {0x55667788};
-  return packet;
 }
 
 // libibverbs' numbers are independent of ours.
