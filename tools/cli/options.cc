@@ -138,7 +138,7 @@ Answer answer_of(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
     return {0, fmt::format("umlx5 {}\n", kVersion)};
   }
-  return {kUsage, fmt::format("{}: {}; --help tells the options", name, one_line(error.what()))};
+  return {kUsage, fmt::format("{}: {}; --help tells more", name, one_line(error.what()))};
 }
 
 }  // namespace
@@ -200,6 +200,10 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
   info->add_flag("-l,--list", devinfo.list, "only the names");
   info->add_flag("--json", devinfo.json, "as JSON");
 
+  // CLI11 would only say that a command is missing.
+  if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommand_no_throw(arguments[0]) == nullptr) {
+    return Answer{kUsage, fmt::format("umlx5: there is no command '{}'; there are lat, bw and devinfo", arguments[0])};
+  }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
   try {
     app.parse(std::move(reversed));

@@ -112,7 +112,7 @@ TEST(Options, Devinfo) {
 TEST(Options, BadValuesAreOneLineThatNamesThem) {
   for (const auto& [line, part] : std::vector<std::pair<std::string, std::string>>{
            {"", "A subcommand is required"},
-           {"lap", "lap"},
+           {"lap --size 4", "there is no command 'lap'"},
            {"lat --op fetch", "fetch"},
            {"lat --size 1g", "'1g' is not a size from 0 to 1024m"},
            {"lat --size 2048m", "'2048m' is not a size"},
