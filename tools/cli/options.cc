@@ -200,8 +200,11 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
   info->add_flag("-l,--list", devinfo.list, "only the names");
   info->add_flag("--json", devinfo.json, "as JSON");
 
+  const auto known = [&](const std::string& name) {
+    return !app.get_subcommands([&](CLI::App* command) { return command->get_name() == name; }).empty();
+  };
   // CLI11 would only say that a command is missing.
-  if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommand_no_throw(arguments[0]) == nullptr) {
+  if (!arguments.empty() && !arguments[0].starts_with('-') && !known(arguments[0])) {
     return Answer{kUsage, fmt::format("umlx5: there is no command '{}'; there are lat, bw and devinfo", arguments[0])};
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
