@@ -234,8 +234,9 @@ bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
 bool Requester::send_read(Link& link, const Qp& qp, Work& work) {
   const std::uint32_t mtu = mtu_bytes(qp);
   const std::uint64_t index = next_psn_ - work.first_psn;
-  const std::uint64_t piece = std::min({work.packets - index, kReadPiecePackets, window_});
-  if (in_flight() + piece > window_) {
+  // Pieces begin at multiples of their size: what is asked for again is then always a part of what was asked for.
+  const std::uint64_t piece = std::min(work.packets - index, kReadPiecePackets - index % kReadPiecePackets);
+  if (in_flight() != 0 && in_flight() + piece > window_) {
     return false;
   }
   const std::uint64_t offset = index * mtu;

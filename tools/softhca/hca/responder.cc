@@ -59,7 +59,9 @@ void Responder::on_request(Link& link, Qp& qp, const wire::Packet& packet) {
     return;
   }
   gap_reported_ = false;
-  if (execute(link, qp, packet) && packet.bth.ack_request && verdict_ == Verdict::kNone) {
+  const bool executed = execute(link, qp, packet);
+  const bool has_response = packet.info().kind != Kind::kSend && packet.info().kind != Kind::kRdmaWrite;
+  if (executed && packet.bth.ack_request && !has_response && verdict_ == Verdict::kNone) {
     verdict_ = Verdict::kAck;
   }
 }
@@ -200,8 +202,11 @@ void Responder::complete_message(Link& link, Qp& qp, const wire::Packet& packet,
   complete_receive(link, qp, completion, data_in_cqe);
 }
 
-bool Responder::room_for_response(const Qp& qp) const {
-  return responses_.size() - sent_responses_ < std::max<std::uint32_t>(qp.max_target_rd_atomic, 1);
+bool Responder::room_for_response(const Qp& qp, bool repeated) const {
+  const auto waiting =
+      std::count_if(responses_.begin() + static_cast<std::ptrdiff_t>(sent_responses_), responses_.end(),
+                    [&](const Response& response) { return response.repeated == repeated; });
+  return waiting < static_cast<std::ptrdiff_t>(qp.max_target_rd_atomic);
 }
 
 bool Responder::readable(Link& link, const Qp& qp, const wire::Reth& reth) const {
@@ -221,8 +226,7 @@ Responder::Response Responder::read_response(const Qp& qp, const wire::Packet& p
 }
 
 bool Responder::read(Link& link, Qp& qp, const wire::Packet& packet) {
-  if (message_ != Message::kNone || packet.reth.dma_bytes > kMaxMessageBytes || qp.max_target_rd_atomic == 0 ||
-      !room_for_response(qp)) {
+  if (message_ != Message::kNone || packet.reth.dma_bytes > kMaxMessageBytes || !room_for_response(qp, false)) {
     return refuse_invalid();
   }
   if (!readable(link, qp, packet.reth)) {
@@ -236,8 +240,7 @@ bool Responder::read(Link& link, Qp& qp, const wire::Packet& packet) {
 
 bool Responder::atomic(Link& link, Qp& qp, const wire::Packet& packet) {
   const wire::AtomicEth& request = packet.atomic_eth;
-  if (message_ != Message::kNone || request.address % sizeof(std::uint64_t) != 0 || qp.max_target_rd_atomic == 0 ||
-      !room_for_response(qp)) {
+  if (message_ != Message::kNone || request.address % sizeof(std::uint64_t) != 0 || !room_for_response(qp, false)) {
     return refuse_invalid();
   }
   link.ranges.clear();
@@ -281,8 +284,9 @@ void Responder::on_duplicate(Link& link, Qp& qp, const wire::Packet& packet) {
       const std::int32_t packets = -wire::psn_difference(packet.bth.psn, expected_psn_);
       const bool known = packet.reth.dma_bytes <= kMaxMessageBytes &&
                          packets_of(qp, packet.reth.dma_bytes) <= static_cast<std::uint32_t>(packets);
-      if (known && room_for_response(qp) && readable(link, qp, packet.reth)) {
+      if (known && room_for_response(qp, true) && readable(link, qp, packet.reth)) {
         responses_.push_back(read_response(qp, packet));
+        responses_.back().repeated = true;
       }
       return;
     }
@@ -291,8 +295,9 @@ void Responder::on_duplicate(Link& link, Qp& qp, const wire::Packet& packet) {
       const auto found = std::find_if(replay_.begin(), replay_.end(), [&](const AtomicResult& result) {
         return result.valid && result.psn == packet.bth.psn;
       });
-      if (found != replay_.end() && room_for_response(qp)) {
+      if (found != replay_.end() && room_for_response(qp, true)) {
         Response response;
+        response.repeated = true;
         response.first_psn = packet.bth.psn;
         response.msn = msn_;
         response.packets = 1;

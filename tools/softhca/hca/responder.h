@@ -40,6 +40,7 @@ class Responder {
   // A read or an atomic that is to be answered.
   struct Response {
     bool is_read = false;
+    bool repeated = false;  // for a duplicate request
     std::uint32_t first_psn = 0;
     std::uint32_t msn = 0;
     std::uint32_t packets = 0, sent_packets = 0;
@@ -76,7 +77,8 @@ class Responder {
   void on_duplicate(Link& link, Qp& qp, const wire::Packet& packet);
   bool readable(Link& link, const Qp& qp, const wire::Reth& reth) const;
   Response read_response(const Qp& qp, const wire::Packet& packet) const;
-  bool room_for_response(const Qp& qp) const;
+  // A requester has no more new requests under way than it may; repetitions come on top, and are dropped if many.
+  bool room_for_response(const Qp& qp, bool repeated) const;
 
   bool refuse(wire::NakCode code, Failure receive_failure, umlx5::wqe::EventType event);
   bool refuse_invalid();

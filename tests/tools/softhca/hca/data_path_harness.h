@@ -282,7 +282,7 @@ struct PairOptions {
   std::uint32_t psn_a = 100, psn_b = 0xabcdef;
   std::uint8_t retry_count = 7, rnr_retry = 7, ack_timeout = 14, min_rnr_timer = 12;
   std::uint32_t rd_atomic = 4;
-  Queue::Options a, b{.qpn = 0x200};
+  Queue::Options a = {}, b = {.qpn = 0x200};
 };
 
 // A connected pair of QPs on two devices.
