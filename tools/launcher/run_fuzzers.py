@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets (//tests/...:*_fuzz) with --config=fuzz and runs each for a while.
 
-A target's corpus is kept in .cache/fuzz/NAME, so that the next run goes on from there; an input that fails is kept
-beside it and named.
+A target starts from its package's corpus/. What it finds is kept in .cache/fuzz/NAME, so that the next run goes on from
+there; an input that fails is kept beside it and named.
 """
 
 import argparse
@@ -21,6 +21,8 @@ def run(label, seconds):
     print(f"== {label}, {seconds} s", flush=True)
     command = [os.path.join(TOP, "bazel-bin", package, name), f"-max_total_time={seconds}", "-timeout=10",
                "-print_final_stats=1", f"-artifact_prefix={corpus}-", corpus]
+    if os.path.isdir(seeds := os.path.join(TOP, package, "corpus")):
+        command.append(seeds)
     try:
         done = subprocess.run(command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=seconds + 120, check=False)
