@@ -1,9 +1,10 @@
 // The soft HCA's port: RoCE v2 packets in and out of one IPv4 address.
 //
 // A packet here is the bytes from the BTH to the end of the padded payload, without the ICRC: the endpoint adds the
-// ICRC when it sends and checks and removes it when it receives. IPv4 and UDP headers are the socket's; for the ICRC
-// and for captures they are taken as identification 0, don't-fragment, the TTL and the type of service masked as the
-// specification says.
+// ICRC when it sends and checks and removes it when it receives. IPv4 and UDP headers are the socket's: don't-fragment,
+// identification 0 and source port 4791 on every packet sent, and the ICRC is computed of these. A socket does not
+// show the identification of what it receives; it is taken as 0, so packets of an implementation that numbers them
+// have a wrong ICRC here.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace softhca::wire {
 using umlx5::Expected;
 
 inline constexpr std::size_t kMaxPathMtuBytes = 4096;
-// BTH 12 and the largest set of extension headers, the payload and the ICRC.
+// The payload and room for the BTH and any set of extension headers.
 inline constexpr std::size_t kMaxPacketBytes = kMaxPathMtuBytes + 128;
 
 struct Route {
@@ -34,8 +35,10 @@ struct Route {
 
 struct EndpointOptions {
   std::optional<Ipv4> address{};  // none: the first free address of 127.0.0.2 .. 127.0.0.254
-  std::string pcap_path{};        // empty: no capture; "%p" in it becomes the process id
-  std::string faults{};           // text of faults.h, empty: a perfect wire
+  // Where to record what the wire carries, after faults; "%p" in it becomes the process id. Empty: no capture. See
+  // pcap.h.
+  std::string pcap_path{};
+  std::string faults{};  // see faults.h; empty: a perfect wire
 };
 
 struct EndpointCounters {
@@ -74,23 +77,23 @@ class Endpoint {
 
   virtual Ipv4 address() const = 0;
 
-  // Readable when a packet waits: for poll(). Packets looped back or held by a fault do not show there:
-  // next_deadline_ns().
+  // Readable when a packet waits in the kernel: for poll(). See next_deadline_ns() for those that do not.
   virtual int fd() const = 0;
 
-  // A buffer of kMaxPacketBytes for the next packet; commit() queues its first `bytes` bytes for `route`, in order.
-  // Packets may leave at once or wait for flush(); flush() leaves none waiting. Several packets of one flow leave in
-  // one system call.
+  // A buffer of kMaxPacketBytes for the next packet; commit() queues its first `bytes` bytes, at least a BTH, for
+  // `route`, in order. Packets may leave at once or wait for flush(); flush() leaves none waiting but those that a
+  // fault holds. Packets of one size to one destination cost the least when they follow each other.
   virtual std::span<std::byte> reserve() = 0;
   virtual void commit(const Route& route, std::size_t bytes) = 0;
   virtual void flush() = 0;
 
   // Fills `out` with packets that have arrived, looped-back ones included; never blocks. Packets with a wrong ICRC and
-  // those shorter than a BTH are counted and dropped.
+  // those shorter than a BTH are counted and dropped. Fewer than out.size() does not mean that no more wait.
   virtual std::size_t receive(std::span<Received> out) = 0;
 
-  // When a delayed or reordered packet must be let go by calling flush(), monotonic nanoseconds; none if there is no
-  // such packet.
+  // Until when the owner may wait for fd(), CLOCK_MONOTONIC nanoseconds; then it calls flush() and receive(). That is
+  // the time to let a packet go that a fault holds, or 0 if packets wait already where fd() does not show them (looped
+  // back, or received together with others). None: no limit.
   virtual std::optional<std::uint64_t> next_deadline_ns() const = 0;
 
   virtual const EndpointCounters& counters() const = 0;
