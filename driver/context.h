@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/resource.h"
@@ -31,16 +33,17 @@ struct DeviceAttributes {
   bool atomics = false;
   std::uint8_t port_count = 0;
   // What bounds queue sizes (alloc_ucontext response).
-  std::uint32_t max_send_wqe_bytes = 0, max_recv_wqe_bytes = 0, max_send_wqebbs = 0, max_recv_wr = 0, max_srq_recv_wr = 0;
+  std::uint32_t max_send_wqe_bytes = 0, max_recv_wqe_bytes = 0, max_send_wqebbs = 0, max_recv_wr = 0,
+                max_srq_recv_wr = 0;
   std::uint32_t blueflame_register_bytes = 0;
   std::uint8_t cqe_version = 0;
 };
 
 struct PortAttributes {
-  std::uint8_t state = 0;        // ibv_port_state: 4 is active
+  std::uint8_t state = 0;  // ibv_port_state: 4 is active
   Mtu max_mtu = Mtu::k4096, active_mtu = Mtu::k1024;
   std::uint32_t gid_table_length = 0, pkey_table_length = 0, max_message_bytes = 0;
-  std::uint8_t link_layer = 0;   // 1 InfiniBand, 2 Ethernet
+  std::uint8_t link_layer = 0;  // 1 InfiniBand, 2 Ethernet
   std::uint16_t lid = 0;
   std::uint8_t active_width = 0;
   std::uint32_t active_speed = 0;
@@ -58,8 +61,8 @@ struct GidEntry {
 // Values are the verbs' (ibv_event_type).
 struct AsyncEvent {
   std::uint32_t type = 0;
-  std::string text;            // "QP fatal error on QP 0x12", "port 1 active"
-  void* object = nullptr;      // Qp*, Cq* or null; port events: port
+  std::string text;        // "QP fatal error on QP 0x12", "port 1 active"
+  void* object = nullptr;  // Qp*, Cq* or null; port events: port
   std::uint8_t port = 0;
 };
 
@@ -96,7 +99,7 @@ class Context {
   // The next asynchronous event; none when `timeout` passes without one.
   Expected<std::optional<AsyncEvent>> next_async_event(std::chrono::milliseconds timeout);
 
-  struct State;   // driver-private
+  struct State;  // driver-private
   State& state() { return *state_; }
 
  private:

@@ -28,7 +28,9 @@ class Pd : public ResourceHook {
 
   Context& context() const { return *context_; }
   std::uint32_t pdn() const { return pdn_; }
+  uapi::PdHandle handle() const { return handle_; }
 
+  // EBUSY while a region or a QP is in it.
   static Expected<void> destroy(Pd& pd);
   static void abandon(Pd& pd, const Error& why);
 
@@ -46,6 +48,7 @@ class MemoryRegion : public ResourceHook {
   std::uint32_t rkey() const { return rkey_; }
   std::byte* address() const { return address_; }
   std::size_t length_bytes() const { return length_bytes_; }
+  Pd& pd() const { return *pd_; }
   Sge sge(std::size_t offset_bytes, std::uint32_t bytes) const {
     return {reinterpret_cast<std::uint64_t>(address_) + offset_bytes, bytes, lkey_};
   }
@@ -56,6 +59,7 @@ class MemoryRegion : public ResourceHook {
  private:
   friend class Pd;
   Context* context_ = nullptr;
+  Pd* pd_ = nullptr;
   uapi::MrHandle handle_{};
   std::byte* address_ = nullptr;
   std::size_t length_bytes_ = 0;

@@ -12,8 +12,8 @@ using ResourceHook = boost::intrusive::list_base_hook<boost::intrusive::link_mod
 
 // Sole owner of a driver object T that its Context keeps in a list. Move-only.
 // destroy() may refuse (EBUSY: something still uses the object, named in the text); the object then lives on and
-// destroy() may be called again. The destructor calls destroy(); if that refuses, the refusal is logged and the object is
-// left to its Context, which takes everything down in the right order when it closes.
+// destroy() may be called again. The destructor calls destroy(); if that refuses, the refusal is logged and the object
+// is left to its Context, which takes everything down in the right order when it closes.
 template <typename T>
 class Owned {
  public:

@@ -50,7 +50,15 @@ using SendFlags = Flags<SendFlag>;
 constexpr SendFlags operator|(SendFlag a, SendFlag b) { return SendFlags(a) | SendFlags(b); }
 
 // Values are the verbs' (ibv_qp_type, ibv_qp_state, ibv_mtu), which the kernel ABI uses too.
-enum class QpType : std::uint32_t { kRc = 2, kUc = 3, kUd = 4, kRawPacket = 8, kXrcSend = 9, kXrcRecv = 10, kDriver = 0xff };
+enum class QpType : std::uint32_t {
+  kRc = 2,
+  kUc = 3,
+  kUd = 4,
+  kRawPacket = 8,
+  kXrcSend = 9,
+  kXrcRecv = 10,
+  kDriver = 0xff
+};
 enum class QpState : std::uint32_t { kReset = 0, kInit = 1, kRtr = 2, kRts = 3, kSqd = 4, kSqe = 5, kErr = 6 };
 enum class Mtu : std::uint32_t { k256 = 1, k512 = 2, k1024 = 3, k2048 = 4, k4096 = 5 };
 std::string_view to_string(QpType type);

@@ -1,0 +1,238 @@
+#include "driver/context.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "driver/context_state.h"
+#include "driver/log.h"
+#include "uapi/device_query.h"
+#include "uapi/events.h"
+#include "uapi/pd.h"
+
+namespace umlx5 {
+namespace {
+
+Error explained(Error error, const std::string& prefix) {
+  error.what = prefix + ": " + error.what;
+  return error;
+}
+
+std::string firmware_version(std::uint64_t version) {
+  return fmt::format("{}.{}.{:04}", version >> 32, (version >> 16) & 0xffff, version & 0xffff);
+}
+
+DeviceAttributes describe_device(const uapi::DeviceAttributes& query, const mlx5_ib_alloc_ucontext_resp& response) {
+  const ib_uverbs_query_device_resp& base = query.core.base;
+  DeviceAttributes attributes;
+  attributes.firmware_version = firmware_version(base.fw_ver);
+  attributes.node_guid = query.node_guid;
+  attributes.system_image_guid = query.system_image_guid;
+  attributes.vendor_id = base.vendor_id;
+  attributes.vendor_part_id = base.vendor_part_id;
+  attributes.hardware_version = base.hw_ver;
+  attributes.max_mr_size_bytes = base.max_mr_size;
+  attributes.max_qp = base.max_qp;
+  attributes.max_qp_wr = base.max_qp_wr;
+  attributes.max_sge = base.max_sge;
+  attributes.max_sge_rd = base.max_sge_rd;
+  attributes.max_cq = base.max_cq;
+  attributes.max_cqe = base.max_cqe;
+  attributes.max_mr = base.max_mr;
+  attributes.max_pd = base.max_pd;
+  attributes.max_srq = base.max_srq;
+  attributes.max_srq_wr = base.max_srq_wr;
+  attributes.max_srq_sge = base.max_srq_sge;
+  attributes.max_qp_rd_atom = base.max_qp_rd_atom;
+  attributes.max_qp_init_rd_atom = base.max_qp_init_rd_atom;
+  attributes.max_ah = base.max_ah;
+  attributes.atomics = base.atomic_cap != 0;
+  attributes.port_count = base.phys_port_cnt;
+  attributes.max_send_wqe_bytes = response.max_sq_desc_sz;
+  attributes.max_recv_wqe_bytes = response.max_rq_desc_sz;
+  attributes.max_send_wqebbs = response.max_send_wqebb;
+  attributes.max_recv_wr = response.max_recv_wr;
+  attributes.max_srq_recv_wr = response.max_srq_recv_wr;
+  attributes.blueflame_register_bytes = response.bf_reg_size;
+  attributes.cqe_version = response.cqe_version;
+  return attributes;
+}
+
+bool scatter_to_cqe_wanted() {
+  const char* text = std::getenv("MLX5_SCATTER_TO_CQE");
+  return text == nullptr || std::strcmp(text, "0") != 0;
+}
+
+}  // namespace
+
+Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device, std::unique_ptr<uapi::Channel> channel,
+                                                 const ContextOptions& options) {
+  const std::string prefix = "open " + device.name;
+  auto state = std::make_unique<State>();
+  state->device = device;
+  state->channel = std::move(channel);
+  state->commands = std::make_unique<uapi::Commands>(*state->channel);
+  auto info = uapi::get_context(*state->commands, {.total_bfregs = options.total_blueflame_registers});
+  if (!info) {
+    return std::unexpected(explained(std::move(info.error()), prefix));
+  }
+  state->info = std::move(*info);
+  if (!state->info.dynamic_uars()) {
+    return fail(EOPNOTSUPP,
+                prefix + ": the kernel gives out UARs only when a context opens; Linux 5.6 or later is needed");
+  }
+  state->async_fd = std::move(state->info.async_event_fd);
+  if (!state->async_fd) {
+    auto fd = uapi::open_async_event_fd(*state->commands);
+    if (!fd) {
+      return std::unexpected(explained(std::move(fd.error()), prefix));
+    }
+    state->async_fd = std::move(*fd);
+  }
+  const auto query = uapi::query_device(*state->commands);
+  if (!query) {
+    return std::unexpected(explained(query.error(), prefix));
+  }
+  const mlx5_ib_alloc_ucontext_resp& response = state->info.device;
+  state->attributes = describe_device(*query, response);
+  state->limits = {.max_send_wqe_bytes = response.max_sq_desc_sz,
+                   .max_recv_wqe_bytes = response.max_rq_desc_sz,
+                   .max_send_wqebbs = response.max_send_wqebb,
+                   .max_recv_wr = response.max_recv_wr,
+                   .max_srq_recv_wr = response.max_srq_recv_wr};
+  state->scatter_to_cqe = scatter_to_cqe_wanted();
+  if (auto result = state->uars.open(*state->commands, response.bf_reg_size, options.total_blueflame_registers);
+      !result) {
+    return std::unexpected(explained(std::move(result.error()), prefix));
+  }
+  log(LogLevel::kInfo, fmt::format("{} opened: firmware {}, {} ports", device.name, state->attributes.firmware_version,
+                                   state->attributes.port_count));
+  return std::unique_ptr<Context>(new Context(std::move(state)));
+}
+
+namespace {
+
+// Asks the kernel to take down what programs left behind, newest first. Where it refuses, the object goes on to `late`,
+// whose memory is released only after the channel is closed, when nothing can use it any more.
+template <typename T, typename Destroy>
+void close_all(ResourceList<T>& list, std::vector<T*>& late, std::string_view kind, Destroy destroy) {
+  if (!list.empty()) {
+    log(LogLevel::kInfo, fmt::format("context closes: {} {} were left to it", list.size(), kind));
+  }
+  while (!list.empty()) {
+    T& object = list.back();
+    if (auto result = destroy(object); !result) {
+      log(LogLevel::kError, fmt::format("context closes: {}", result.error().message()));
+      list.pop_back();
+      late.push_back(&object);
+    }
+  }
+}
+
+}  // namespace
+
+Context::~Context() {
+  State& state = *state_;
+  std::vector<Qp*> qps;
+  std::vector<Cq*> cqs;
+  std::vector<CompletionChannel*> channels;
+  std::vector<MemoryRegion*> regions;
+  std::vector<Pd*> pds;
+  close_all(state.qps, qps, "QPs", Qp::destroy);
+  close_all(state.cqs, cqs, "CQs", Cq::destroy);
+  close_all(state.channels, channels, "completion channels", CompletionChannel::destroy);
+  close_all(state.regions, regions, "memory regions", MemoryRegion::destroy);
+  close_all(state.pds, pds, "PDs", Pd::destroy);
+  for (Qp* qp : qps) {
+    qp->in_kernel_ = false;  // the channel's end is its end
+  }
+  state.uars.close();
+  state.async_fd.reset();
+  state.commands.reset();
+  state.channel.reset();
+  for (Qp* qp : qps) {
+    delete qp;
+  }
+  for (Cq* cq : cqs) {
+    delete cq;
+  }
+  for (CompletionChannel* channel : channels) {
+    delete channel;
+  }
+  for (MemoryRegion* region : regions) {
+    delete region;
+  }
+  for (Pd* pd : pds) {
+    delete pd;
+  }
+}
+
+const uapi::DeviceInfo& Context::device() const { return state_->device; }
+const DeviceAttributes& Context::attributes() const { return state_->attributes; }
+void Context::relax() noexcept { state_->channel->relax(); }
+
+Expected<PortAttributes> Context::query_port(std::uint8_t port) {
+  const auto query = uapi::query_port(*state_->commands, port);
+  if (!query) {
+    return std::unexpected(explained(query.error(), fmt::format("{} port {}", state_->device.name, port)));
+  }
+  PortAttributes attributes;
+  attributes.state = query->state;
+  attributes.max_mtu = static_cast<Mtu>(query->max_mtu);
+  attributes.active_mtu = static_cast<Mtu>(query->active_mtu);
+  attributes.gid_table_length = query->gid_table_entries;
+  attributes.pkey_table_length = query->pkey_table_entries;
+  attributes.max_message_bytes = query->max_message_bytes;
+  attributes.link_layer = static_cast<std::uint8_t>(query->link_layer);
+  attributes.lid = query->lid;
+  attributes.active_width = query->active_width;
+  attributes.active_speed = query->active_speed_extended != 0 ? query->active_speed_extended : query->active_speed;
+  return attributes;
+}
+
+Expected<GidEntry> Context::query_gid(std::uint8_t port, std::uint32_t index) {
+  const auto query = uapi::query_gid_entry(*state_->commands, port, index);
+  if (!query) {
+    return std::unexpected(
+        explained(query.error(), fmt::format("{} port {} GID {}", state_->device.name, port, index)));
+  }
+  return GidEntry{.gid = query->gid,
+                  .index = query->index,
+                  .type = static_cast<GidType>(query->type),
+                  .netdev_index = query->netdev_ifindex};
+}
+
+Expected<std::uint16_t> Context::query_pkey(std::uint8_t port, std::uint32_t index) {
+  if (index > 0xffff) {
+    return fail(EINVAL, fmt::format("{} port {}: no P_Key {}", state_->device.name, port, index));
+  }
+  return uapi::query_pkey(*state_->commands, port, static_cast<std::uint16_t>(index));
+}
+
+Expected<Owned<Pd>> Context::alloc_pd() {
+  std::unique_ptr<Pd> pd(new (std::nothrow) Pd);
+  if (pd == nullptr) {
+    return fail(ENOMEM, "PD: no memory");
+  }
+  const auto allocated = uapi::alloc_pd(*state_->commands);
+  if (!allocated) {
+    return std::unexpected(allocated.error());
+  }
+  pd->context_ = this;
+  pd->handle_ = allocated->handle;
+  pd->pdn_ = allocated->pdn;
+  state_->add(state_->pds, *pd);
+  return Owned<Pd>(pd.release());
+}
+
+void log_abandoned(const std::string& what, const Error& why) {
+  log(LogLevel::kError, fmt::format("{} is left to its context: {}", what, why.message()));
+}
+
+}  // namespace umlx5

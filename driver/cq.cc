@@ -1,0 +1,218 @@
+// The life of a completion queue. Polling is in cq_poll.cc.
+#include "driver/cq.h"
+
+#include <fmt/format.h>
+#include <rdma/mlx5-abi.h>
+
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "driver/context_state.h"
+#include "driver/log.h"
+#include "driver/qp_geometry.h"
+#include "driver/users.h"
+
+namespace umlx5 {
+namespace {
+
+Error explained(Error error, const std::string& prefix) {
+  error.what = prefix + ": " + error.what;
+  return error;
+}
+
+}  // namespace
+
+Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
+  State& state = *state_;
+  if (options.cqe_bytes != wqe::kCqeBytes && options.cqe_bytes != wqe::kLargeCqeBytes) {
+    return fail(EINVAL, fmt::format("CQ create: CQEs of {} bytes; 64 and 128 are possible", options.cqe_bytes));
+  }
+  if (options.channel != nullptr && options.channel->context_ != this) {
+    return fail(EINVAL, "CQ create: the completion channel is of another context");
+  }
+  if (options.entries > state.attributes.max_cqe) {
+    return fail(EINVAL, fmt::format("CQ create: {} entries; at most {} (device's max_cqe)", options.entries,
+                                    state.attributes.max_cqe));
+  }
+  const auto ring_entries = plan_cq(options.entries);
+  if (!ring_entries) {
+    return std::unexpected(explained(ring_entries.error(), "CQ create"));
+  }
+  std::unique_ptr<Cq> cq(new (std::nothrow) Cq);
+  if (cq == nullptr) {
+    return fail(ENOMEM, "CQ create: no memory");
+  }
+  auto memory = QueueMemory::allocate(std::size_t{*ring_entries} * options.cqe_bytes, "CQ create");
+  if (!memory) {
+    return std::unexpected(std::move(memory.error()));
+  }
+  cq->memory_ = std::move(*memory);
+  cq->ring_ = CompletionRing(cq->memory_.data(), *ring_entries, options.cqe_bytes);
+  cq->ring_.mark_all_unwritten();
+  auto slot = state.records.allocate();
+  if (!slot) {
+    return fail(ENOMEM, "CQ create: no memory for a doorbell record");
+  }
+  cq->pooled_record_ = std::move(*slot);
+  cq->record_ = cq->pooled_record_.memory();
+
+  uapi::CqRequest request;
+  request.entries = *ring_entries - 1;
+  request.user_handle = reinterpret_cast<std::uint64_t>(cq.get());
+  request.completion_channel_fd = options.channel == nullptr ? -1 : options.channel->fd();
+  request.completion_vector = options.completion_vector;
+  request.driver.buf_addr = reinterpret_cast<std::uint64_t>(cq->memory_.data());
+  request.driver.db_addr = reinterpret_cast<std::uint64_t>(cq->record_);
+  request.driver.cqe_size = options.cqe_bytes;
+  request.driver.flags = MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX;
+  request.driver.uar_page_index = static_cast<std::uint16_t>(state.uars.shared_page_id());
+  auto created = uapi::create_cq(*state.commands, request);
+  if (!created) {
+    return std::unexpected(explained(std::move(created.error()), "CQ create"));
+  }
+  cq->handle_ = created->handle;
+  cq->cqn_ = created->cqn;
+  cq->context_ = this;
+  cq->channel_ = options.channel;
+  cq->user_ = options.user;
+  cq->queue_pairs_ = &state.queue_pairs;
+  cq->by_user_index_ = state.cqes_carry_user_index();
+  cq->null_lkey_ = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) != 0
+                       ? state.info.device.dump_fill_mkey
+                       : 0;
+  cq->arm_register_ = state.uars.arm_register();
+  state.add(state.cqs, *cq);
+  return Owned<Cq>(cq.release());
+}
+
+Expected<void> Cq::destroy(Cq& cq) {
+  Context::State& state = cq.context_->state();
+  {
+    const std::lock_guard lock(state.mutex);
+    Users users;
+    for (const Qp& qp : state.qps) {
+      users.add_if(&qp.send_cq() == &cq || &qp.recv_cq() == &cq, "QP", qp.qpn());
+    }
+    if (users) {
+      return fail(EBUSY, fmt::format("CQ {:#x} is still used by {}", cq.cqn_, users.text()));
+    }
+    state.remove(state.cqs, cq);
+  }
+  if (auto result = uapi::destroy_cq(*state.commands, cq.handle_); !result) {
+    state.add(state.cqs, cq);
+    return std::unexpected(explained(std::move(result.error()), fmt::format("CQ {:#x}", cq.cqn_)));
+  }
+  delete &cq;
+  return {};
+}
+
+void Cq::abandon(Cq& cq, const Error& why) { log_abandoned(fmt::format("CQ {:#x}", cq.cqn_), why); }
+
+void Cq::arm(Arm what) {
+  const std::uint32_t sequence = arm_sequence_.load(std::memory_order_relaxed);
+  arm_register_->arm(doorbell::CqRecord<>(record_),
+                     {.sequence = static_cast<std::uint8_t>(sequence & 3),
+                      .solicited_only = what == Arm::kSolicited,
+                      .consumer_index = consumer_index_},
+                     cqn_);
+}
+
+// Slides the entries that stay toward the producer, over those that go, and moves the consumer index behind the gap.
+void Cq::forget(const Qp& qp) {
+  if (cached_qp_ == &qp) {
+    cached_qp_ = nullptr;
+    cached_number_ = ~0u;
+  }
+  std::uint32_t producer = consumer_index_;
+  while (producer - consumer_index_ < ring_.entries() && ring_.is_ready(producer)) {
+    ++producer;
+  }
+  std::uint32_t gone = 0;
+  for (std::uint32_t index = producer; index != consumer_index_;) {
+    --index;
+    if (number_of(ring_.cqe(index)) == qp.user_index_) {
+      ++gone;
+    } else if (gone != 0) {
+      ring_.put(index + gone, ring_.entry(index));
+    }
+  }
+  if (gone != 0) {
+    consumer_index_ += gone;
+    publish_consumer_index();
+  }
+}
+
+Expected<void> Cq::resize(std::uint32_t entries) {
+  Context::State& state = context_->state();
+  const std::string name = fmt::format("CQ {:#x} resize", cqn_);
+  if (entries > state.attributes.max_cqe) {
+    return fail(EINVAL,
+                fmt::format("{}: {} entries; at most {} (device's max_cqe)", name, entries, state.attributes.max_cqe));
+  }
+  const auto ring_entries = plan_cq(entries);
+  if (!ring_entries) {
+    return std::unexpected(explained(ring_entries.error(), name));
+  }
+  std::uint32_t waiting = 0;
+  while (waiting < ring_.entries() && ring_.is_ready(consumer_index_ + waiting)) {
+    ++waiting;
+  }
+  if (waiting >= *ring_entries) {
+    return fail(EINVAL, fmt::format("{}: {} entries do not hold the {} completions that wait", name, entries, waiting));
+  }
+  auto memory = QueueMemory::allocate(std::size_t{*ring_entries} * ring_.entry_bytes(), "CQ resize");
+  if (!memory) {
+    return std::unexpected(std::move(memory.error()));
+  }
+  CompletionRing ring(memory->data(), *ring_entries, ring_.entry_bytes());
+  ring.mark_all_unwritten();
+  mlx5_ib_resize_cq driver{};
+  driver.buf_addr = reinterpret_cast<std::uint64_t>(memory->data());
+  driver.cqe_size = static_cast<std::uint16_t>(ring_.entry_bytes());
+  if (auto result = uapi::resize_cq(*state.commands, handle_, *ring_entries - 1, driver); !result) {
+    return std::unexpected(explained(std::move(result.error()), name));
+  }
+  // The device writes to the new ring from now on, and its last word in the old one says where it left off.
+  const auto resize_index = find_resize();
+  if (!resize_index) {
+    log(LogLevel::kError, name + ": the device left no RESIZE entry; completions that waited are lost");
+  }
+  take_over(ring, resize_index.value_or(consumer_index_));
+  memory_ = std::move(*memory);
+  return {};
+}
+
+// Index of the RESIZE entry in the old ring. The device writes it before the command ends; a short wait covers one that
+// does so at the same time.
+std::optional<std::uint32_t> Cq::find_resize() const {
+  constexpr int kTries = 1000;
+  for (int tries = 0; tries < kTries; ++tries) {
+    for (std::uint32_t index = consumer_index_; index - consumer_index_ < ring_.entries(); ++index) {
+      const std::uint8_t op_own = ring_.op_own(index);
+      if (!ring_.is_ready(index, op_own)) {
+        break;
+      }
+      if (wqe::cqe_opcode(op_own) == wqe::CqeOpcode::kResize) {
+        return index;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return std::nullopt;
+}
+
+// The RESIZE entry took an index, so what waited before it moves on by one, and the device's next entry follows.
+void Cq::take_over(CompletionRing ring, std::uint32_t resize_index) {
+  for (std::uint32_t index = consumer_index_; index != resize_index; ++index) {
+    ring.put(index + 1, ring_.entry(index));
+  }
+  ring_ = ring;
+  ++consumer_index_;
+  publish_consumer_index();
+}
+
+}  // namespace umlx5

@@ -1,0 +1,176 @@
+// The states of a queue pair, and the way from one to the next.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "driver/context_state.h"
+#include "driver/log.h"
+#include "driver/qp.h"
+
+namespace umlx5 {
+namespace {
+
+// Bits of enum ibv_qp_attr_mask.
+constexpr std::uint32_t kState = 1, kAccessFlags = 1 << 3, kPkeyIndex = 1 << 4, kPort = 1 << 5, kAv = 1 << 7,
+                        kPathMtu = 1 << 8, kTimeout = 1 << 9, kRetryCount = 1 << 10, kRnrRetry = 1 << 11,
+                        kRqPsn = 1 << 12, kMaxRdAtomic = 1 << 13, kMinRnrTimer = 1 << 15, kSqPsn = 1 << 16,
+                        kMaxDestRdAtomic = 1 << 17, kDestQpn = 1 << 20;
+
+// The states from which `to` can be reached, as text for the error; empty if `from` is one of them.
+std::string_view wrong_origin(QpState from, QpState to) {
+  switch (to) {
+    case QpState::kInit:
+      return from == QpState::kReset || from == QpState::kInit ? "" : "RESET or INIT";
+    case QpState::kRtr:
+      return from == QpState::kInit ? "" : "INIT";
+    case QpState::kRts:
+      return from == QpState::kRtr || from == QpState::kRts || from == QpState::kSqd || from == QpState::kSqe
+                 ? ""
+                 : "RTR, SQD or SQE";
+    case QpState::kSqd:
+      return from == QpState::kRts || from == QpState::kSqd ? "" : "RTS";
+    default:
+      return "";
+  }
+}
+
+// One attribute and how large it may be.
+struct Bounded {
+  std::string_view name;
+  std::uint64_t value, at_most;
+};
+
+template <std::size_t N>
+Expected<void> check(const std::string& qp, const Bounded (&attributes)[N]) {
+  for (const Bounded& attribute : attributes) {
+    if (attribute.value > attribute.at_most) {
+      return fail(EINVAL, fmt::format("{}: {} {} is too large; at most {} (width of the field)", qp, attribute.name,
+                                      attribute.value, attribute.at_most));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void Qp::set_state(QpState state) {
+  state_.store(state, std::memory_order_relaxed);
+  recv_.set_usable(state != QpState::kReset);
+  send_.set_usable(state == QpState::kRts || state == QpState::kSqd || state == QpState::kSqe ||
+                   state == QpState::kErr);
+}
+
+Expected<void> Qp::change(QpState to, const uapi::QpAttributes& attributes, std::uint32_t mask) {
+  const QpState from = state();
+  if (const std::string_view origins = wrong_origin(from, to); !origins.empty()) {
+    return fail(EINVAL, fmt::format("{} is in {}; {} can be reached from {} only", name(), to_string(from),
+                                    to_string(to), origins));
+  }
+  uapi::QpAttributes all = attributes;
+  all.state = static_cast<std::uint8_t>(to);
+  if (auto result = uapi::modify_qp(*context_->state().commands, handle_, all, mask | kState); !result) {
+    Error error = std::move(result.error());
+    error.what = fmt::format("{} from {} to {}: {}", name(), to_string(from), to_string(to), error.what);
+    return std::unexpected(std::move(error));
+  }
+  set_state(to);
+  log(LogLevel::kDebug, fmt::format("{}: {} -> {}", name(), to_string(from), to_string(to)));
+  return {};
+}
+
+Expected<void> Qp::to_init(const InitAttributes& init) {
+  uapi::QpAttributes attributes;
+  attributes.port = init.port;
+  attributes.pkey_index = init.pkey_index;
+  attributes.access = init.remote_access.bits();
+  return change(QpState::kInit, attributes, kAccessFlags | kPkeyIndex | kPort);
+}
+
+Expected<void> Qp::to_rtr(const ReadyToReceiveAttributes& rtr) {
+  if (auto result = check(name(), {{"remote_qpn", rtr.remote_qpn, 0xffffff},
+                                   {"receive_psn", rtr.receive_psn, 0xffffff},
+                                   {"flow_label", rtr.remote.flow_label, 0xfffff},
+                                   {"min_rnr_timer", rtr.min_rnr_timer, 31}});
+      !result) {
+    return result;
+  }
+  uapi::QpAttributes attributes;
+  attributes.path_mtu = static_cast<std::uint8_t>(rtr.path_mtu);
+  attributes.destination_qpn = rtr.remote_qpn;
+  attributes.rq_psn = rtr.receive_psn;
+  attributes.max_dest_rd_atomic = rtr.max_target_reads_atomics;
+  attributes.min_rnr_timer = rtr.min_rnr_timer;
+  attributes.primary.dgid = rtr.remote.gid;
+  attributes.primary.flow_label = rtr.remote.flow_label;
+  attributes.primary.sgid_index = rtr.remote.local_gid_index;
+  attributes.primary.hop_limit = rtr.remote.hop_limit;
+  attributes.primary.traffic_class = rtr.remote.traffic_class;
+  attributes.primary.sl = rtr.remote.service_level;
+  attributes.primary.port = rtr.remote.port;
+  attributes.primary.is_global = true;  // RoCE has no other address
+  return change(QpState::kRtr, attributes, kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer);
+}
+
+Expected<void> Qp::to_rts(const ReadyToSendAttributes& rts) {
+  if (state() != QpState::kRtr) {  // back from SQD or SQE: the connection's attributes stay
+    return change(QpState::kRts, {}, 0);
+  }
+  if (auto result = check(name(), {{"send_psn", rts.send_psn, 0xffffff},
+                                   {"timeout", rts.timeout, 31},
+                                   {"retry_count", rts.retry_count, 7},
+                                   {"rnr_retry", rts.rnr_retry, 7}});
+      !result) {
+    return result;
+  }
+  uapi::QpAttributes attributes;
+  attributes.sq_psn = rts.send_psn;
+  attributes.timeout = rts.timeout;
+  attributes.retry_count = rts.retry_count;
+  attributes.rnr_retry = rts.rnr_retry;
+  attributes.max_rd_atomic = rts.max_initiated_reads_atomics;
+  return change(QpState::kRts, attributes, kTimeout | kRetryCount | kRnrRetry | kSqPsn | kMaxRdAtomic);
+}
+
+Expected<void> Qp::to_sqd() { return change(QpState::kSqd, {}, 0); }
+
+Expected<void> Qp::to_error() { return change(QpState::kErr, {}, 0); }
+
+Expected<void> Qp::to_reset() {
+  if (auto result = change(QpState::kReset, {}, 0); !result) {
+    return result;
+  }
+  forget_completions();
+  send_.reset();
+  recv_.reset();
+  return {};
+}
+
+Expected<void> Qp::connect(const QpAddress& peer, std::uint32_t local_psn, const InitAttributes& init,
+                           const ReadyToReceiveAttributes& rtr, const ReadyToSendAttributes& rts) {
+  ReadyToReceiveAttributes receive = rtr;
+  receive.remote.gid = peer.gid;
+  receive.remote.port = init.port;
+  receive.remote_qpn = peer.qpn;
+  receive.receive_psn = peer.psn;
+  ReadyToSendAttributes send = rts;
+  send.send_psn = local_psn;
+  if (auto result = to_init(init); !result) {
+    return result;
+  }
+  if (auto result = to_rtr(receive); !result) {
+    return result;
+  }
+  return to_rts(send);
+}
+
+Expected<QpState> Qp::query_state() {
+  const auto attributes = uapi::query_qp(*context_->state().commands, handle_, kState);
+  if (!attributes) {
+    return std::unexpected(attributes.error());
+  }
+  return static_cast<QpState>(attributes->state);
+}
+
+}  // namespace umlx5

@@ -1,0 +1,126 @@
+// The receive queue of a queue pair. One thread at a time posts, one at a time completes; the two may be different.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "doorbell/record.h"
+#include "doorbell/submit.h"
+#include "driver/work_request.h"
+#include "wqe/data.h"
+
+namespace umlx5 {
+
+class ReceiveQueue {
+ public:
+  struct Config {
+    std::byte* ring = nullptr;  // `wqes` strides
+    std::uint32_t wqes = 0;     // power of two, or 0: no queue
+    std::uint32_t wqe_bytes_log2 = 0;
+    std::uint32_t max_requests = 0;
+    std::uint32_t max_sge = 0;
+    doorbell::RecordMemory* record = nullptr;
+  };
+
+  // ENOMEM on an exhausted heap: false.
+  bool configure(Config config) {
+    wr_ids_.reset(new (std::nothrow) std::uint64_t[config.wqes == 0 ? 1 : config.wqes]());
+    config_ = config;
+    wqe_mask_ = config.wqes == 0 ? 0 : config.wqes - 1;
+    return wr_ids_ != nullptr;
+  }
+
+  void set_usable(bool usable) { usable_requests_ = usable ? config_.max_requests : 0; }
+
+  // Forgets what was posted; the record is zero again.
+  void reset() {
+    head_ = seen_tail_ = 0;
+    tail_.store(0, std::memory_order_relaxed);
+    doorbell::QueueRecord<>(config_.record).publish_receive(0);
+  }
+
+  PostResult post(std::span<const RecvWr> requests) {
+    PostResult result;
+    for (const RecvWr& request : requests) {
+      if (!has_room()) [[unlikely]] {
+        result.error = usable_requests_ == 0 ? EINVAL : ENOMEM;
+        break;
+      }
+      if (!build(request)) [[unlikely]] {
+        result.error = EINVAL;
+        break;
+      }
+      ++result.posted;
+    }
+    if (result.posted != 0) {
+      doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), head_);
+    }
+    return result;
+  }
+
+  // What a CQE with this WQE counter completes: one request, not always the oldest.
+  std::uint64_t complete(std::uint16_t wqe_counter) {
+    const std::uint64_t wr_id = wr_ids_[wqe_counter & wqe_mask_];
+    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    return wr_id;
+  }
+
+  // Copies data that came inside a CQE to where the request at `wqe_counter` wanted it. False if it does not fit.
+  // To be called before complete().
+  bool scatter(std::uint16_t wqe_counter, std::span<const std::byte> data, std::uint32_t null_lkey) const;
+
+  std::uint32_t outstanding_requests() const { return head_ - tail_.load(std::memory_order_acquire); }
+  const Config& config() const { return config_; }
+  bool usable() const { return usable_requests_ != 0; }
+
+ private:
+  bool has_room() {
+    if (head_ - seen_tail_ < usable_requests_) [[likely]] {
+      return true;
+    }
+    seen_tail_ = tail_.load(std::memory_order_acquire);
+    return head_ - seen_tail_ < usable_requests_;
+  }
+
+  // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.
+  bool build(const RecvWr& request) {
+    if (request.sges.size() > config_.max_sge) [[unlikely]] {
+      return false;
+    }
+    const std::uint32_t slot = head_ & wqe_mask_;
+    std::byte* at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
+    std::uint32_t used = 0;
+    for (const Sge& sge : request.sges) {
+      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
+        if (sge.length_bytes != 0) {
+          return false;
+        }
+        continue;
+      }
+      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
+      at += wqe::DataSegment::kBytes;
+      ++used;
+    }
+    if (used < config_.max_sge) {
+      wqe::store(at, wqe::kTerminator);
+    }
+    wr_ids_[slot] = request.wr_id;
+    ++head_;
+    return true;
+  }
+
+  Config config_;
+  std::unique_ptr<std::uint64_t[]> wr_ids_;
+  std::uint32_t wqe_mask_ = 0;
+  std::uint32_t usable_requests_ = 0;
+  std::uint32_t head_ = 0;                          // requests ever posted, free-running
+  std::uint32_t seen_tail_ = 0;                     // what the poster last saw of tail_
+  alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
+};
+
+}  // namespace umlx5

@@ -1,0 +1,120 @@
+// The doorbell registers of a context: one of its own for each send queue while they last, shared ones after that.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "doorbell/record.h"
+#include "doorbell/submit.h"
+#include "doorbell/uar.h"
+#include "uapi/commands.h"
+#include "uapi/error.h"
+#include "uapi/uar.h"
+
+namespace umlx5 {
+
+class UarPool;
+
+// Where a send queue rings: a register of its own, without a lock, or one that others use too, which locks. Gives it
+// back when it goes. Move-only; one thread at a time.
+class SendUar {
+ public:
+  SendUar() = default;
+  SendUar(SendUar&& other) noexcept { swap(other); }
+  SendUar& operator=(SendUar&& other) noexcept {
+    SendUar taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~SendUar();
+
+  // What the kernel is told.
+  std::uint32_t page_id() const { return page_id_; }
+  bool exclusive() const { return shared_ == nullptr; }
+
+  // See doorbell/submit.h.
+  void submit(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control) {
+    if (shared_ == nullptr) [[likely]] {
+      doorbell::submit(record, producer, *own_, control);
+    } else {
+      doorbell::submit(record, producer, *shared_, control);
+    }
+  }
+  void submit_single(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control,
+                     std::size_t bytes, doorbell::SendRing ring) {
+    if (shared_ == nullptr) [[likely]] {
+      doorbell::submit_blueflame(record, producer, *own_, control, bytes, ring);
+    } else {
+      doorbell::submit(record, producer, *shared_, control);
+    }
+  }
+
+ private:
+  friend class UarPool;
+  void swap(SendUar& other) noexcept {
+    std::swap(own_, other.own_);
+    std::swap(shared_, other.shared_);
+    std::swap(pool_, other.pool_);
+    std::swap(page_index_, other.page_index_);
+    std::swap(page_id_, other.page_id_);
+  }
+
+  std::optional<doorbell::ExclusiveRegister<>> own_;
+  doorbell::SharedRegister<>* shared_ = nullptr;
+  UarPool* pool_ = nullptr;
+  std::size_t page_index_ = 0;
+  std::uint32_t page_id_ = 0;
+};
+
+// Thread-safe after open(). The commands must outlive it or its close().
+class UarPool {
+ public:
+  UarPool() = default;
+  ~UarPool() { close(); }
+  UarPool(const UarPool&) = delete;
+  UarPool& operator=(const UarPool&) = delete;
+
+  // Gets the shared page. `blueflame_register_bytes` 0: the device has no BlueFlame, and every queue shares.
+  Expected<void> open(uapi::Commands& commands, std::uint32_t blueflame_register_bytes, std::uint32_t max_registers);
+  // Gives all pages back; nothing may ring any more.
+  void close();
+
+  // Never fails: when registers or pages run out, it is a shared one.
+  SendUar take();
+
+  std::uint32_t shared_page_id() const { return shared_.uar.page_id; }
+  doorbell::ArmRegister<> arm_register() const { return shared_.registers->arm_register(); }
+
+ private:
+  friend class SendUar;
+
+  static constexpr unsigned kSharedRegisters = doorbell::kUncachedLayout.registers;
+  static constexpr unsigned kBlueFlameRegistersPerPage = 2;
+
+  struct Page {
+    uapi::Uar uar;
+    uapi::Mapping mapping;
+    std::optional<doorbell::UarPage<>> registers;
+  };
+
+  Expected<Page> map_page(uapi::UarType type, doorbell::UarLayout layout);
+  bool add_page();
+  void give_back(std::size_t page_index, doorbell::ExclusiveRegister<>&& own);
+
+  uapi::Commands* commands_ = nullptr;
+  std::uint32_t blueflame_register_bytes_ = 0;
+  Page shared_;
+  std::array<std::unique_ptr<doorbell::SharedRegister<>>, kSharedRegisters> shared_registers_;
+  std::mutex mutex_;
+  std::size_t max_pages_ = 0;
+  std::size_t next_shared_ = 0;
+  std::vector<Page> pages_;
+};
+
+}  // namespace umlx5
