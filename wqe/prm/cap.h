@@ -64,7 +64,7 @@ struct QueryHcaCapIn {
   std::uint16_t function_id{};
   static constexpr std::string_view kName = "query_hca_cap_in";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"header", &QueryHcaCapIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &QueryHcaCapIn::header, bytes(0x0, 8)},
                                              Field{"other_function", &QueryHcaCapIn::other_function, bits(0x8, 31, 31)},
                                              Field{"function_id", &QueryHcaCapIn::function_id, bits(0x8, 15, 0)}};
 };
@@ -77,7 +77,7 @@ struct SetHcaCapIn {
   std::uint16_t function_id{};
   static constexpr std::string_view kName = "set_hca_cap_in";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"header", &SetHcaCapIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &SetHcaCapIn::header, bytes(0x0, 8)},
                                              Field{"other_function", &SetHcaCapIn::other_function, bits(0x8, 31, 31)},
                                              Field{"function_id", &SetHcaCapIn::function_id, bits(0x8, 15, 0)}};
 };
@@ -268,7 +268,7 @@ struct GeneralCapabilities {
   std::uint32_t uctx_cap{};
   static constexpr std::string_view kName = "general";
   static constexpr std::size_t kBytes = 256;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"hca_cap_2", &GeneralCapabilities::hca_cap_2, bits(0x4, 31, 31)},
       Field{"vhca_id", &GeneralCapabilities::vhca_id, bits(0x4, 15, 0)},
       Field{"log_max_srq_sz", &GeneralCapabilities::log_max_srq_sz, bits(0x10, 31, 24), Format::kDecimal},
@@ -482,7 +482,7 @@ struct AtomicCapabilities {
   static constexpr std::string_view kName = "atomic";
   static constexpr std::size_t kBytes = 256;
   static constexpr auto kFields =
-      std::tuple{Field{"req_8b_endianness_mode", &AtomicCapabilities::req_8b_endianness_mode, bits(0x8, 31, 30)},
+      Fields{Field{"req_8b_endianness_mode", &AtomicCapabilities::req_8b_endianness_mode, bits(0x8, 31, 30)},
                  Field{"supported_req_8b_endianness_mode_1", &AtomicCapabilities::supported_req_8b_endianness_mode_1,
                        bits(0x8, 25, 25)},
                  Field{"atomic_operations", &AtomicCapabilities::atomic_operations, bits(0x10, 15, 0)},
@@ -507,7 +507,7 @@ struct RoceCapabilities {
   std::uint16_t roce_address_table_size{};
   static constexpr std::string_view kName = "roce";
   static constexpr std::size_t kBytes = 256;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"roce_apm", &RoceCapabilities::roce_apm, bits(0x0, 31, 31)},
       Field{"sw_r_roce_src_udp_port", &RoceCapabilities::sw_r_roce_src_udp_port, bits(0x0, 27, 27)},
       Field{"fl_rc_qp_when_roce_disabled", &RoceCapabilities::fl_rc_qp_when_roce_disabled, bits(0x0, 26, 26)},
@@ -535,7 +535,7 @@ struct QueryAdapterOut {
   static constexpr std::string_view kName = "query_adapter_out";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &QueryAdapterOut::header, bytes(0x0, 8)},
+      Fields{Field{"header", &QueryAdapterOut::header, bytes(0x0, 8)},
                  Field{"ieee_vendor_id", &QueryAdapterOut::ieee_vendor_id, bits(0x28, 23, 0)},
                  Field{"vsd_vendor_id", &QueryAdapterOut::vsd_vendor_id, bits(0x2c, 15, 0)},
                  Field{"psid", &QueryAdapterOut::psid, bytes(0x100, 16)}};

@@ -67,7 +67,7 @@ struct Cqc {
   static constexpr std::string_view kName = "cqc";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
-      std::tuple{Field{"status", &Cqc::status, bits(0x0, 31, 28)},
+      Fields{Field{"status", &Cqc::status, bits(0x0, 31, 28)},
                  Field{"dbr_umem_valid", &Cqc::dbr_umem_valid, bits(0x0, 25, 25)},
                  Field{"apu_cq", &Cqc::apu_cq, bits(0x0, 24, 24)},
                  Field{"cqe_sz", &Cqc::cqe_sz, bits(0x0, 23, 21), Format::kName},
@@ -108,7 +108,7 @@ struct CreateCqIn {
   static constexpr std::string_view kName = "create_cq_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &CreateCqIn::header, bytes(0x0, 8)}, Field{"cqc", &CreateCqIn::cqc, bytes(0x10, 64)},
+      Fields{Field{"header", &CreateCqIn::header, bytes(0x0, 8)}, Field{"cqc", &CreateCqIn::cqc, bytes(0x10, 64)},
                  Field{"cq_umem_offset", &CreateCqIn::cq_umem_offset, bytes(0x50, 8)},
                  Field{"cq_umem_id", &CreateCqIn::cq_umem_id, bytes(0x58, 4)},
                  Field{"cq_umem_valid", &CreateCqIn::cq_umem_valid, bits(0x5c, 31, 31)}};
@@ -127,7 +127,7 @@ struct ModifyCqIn {
   bool cq_umem_valid{};
   static constexpr std::string_view kName = "modify_cq_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &ModifyCqIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &ModifyCqIn::header, bytes(0x0, 8)},
                                              Field{"cqn", &ModifyCqIn::cqn, bits(0x8, 23, 0)},
                                              Field{"field_select", &ModifyCqIn::field_select, bytes(0xc, 4)},
                                              Field{"cqc", &ModifyCqIn::cqc, bytes(0x10, 64)},
@@ -146,7 +146,7 @@ struct QueryCqOut {
   static constexpr std::string_view kName = "query_cq_out";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &QueryCqOut::header, bytes(0x0, 8)}, Field{"cqc", &QueryCqOut::cqc, bytes(0x10, 64)}};
+      Fields{Field{"header", &QueryCqOut::header, bytes(0x0, 8)}, Field{"cqc", &QueryCqOut::cqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QueryCqOut>());
 static_assert(offset_bits_of(&QueryCqOut::cqc) == 0x10 * 8);

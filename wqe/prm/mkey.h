@@ -50,7 +50,7 @@ struct MkeyContext {
   std::uint8_t log_page_size{};
   static constexpr std::string_view kName = "mkc";
   static constexpr std::size_t kBytes = 64;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"free", &MkeyContext::free, bits(0x0, 30, 30)},
       Field{"access_mode_4_2", &MkeyContext::access_mode_4_2, bits(0x0, 28, 26)},
       Field{"relaxed_ordering_write", &MkeyContext::relaxed_ordering_write, bits(0x0, 18, 18)},
@@ -99,7 +99,7 @@ struct CreateMkeyIn {
   static constexpr std::string_view kName = "create_mkey_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &CreateMkeyIn::header, bytes(0x0, 8)},
+      Fields{Field{"header", &CreateMkeyIn::header, bytes(0x0, 8)},
                  Field{"mkey_index", &CreateMkeyIn::mkey_index, bits(0x8, 23, 0)},
                  Field{"pg_access", &CreateMkeyIn::pg_access, bits(0xc, 31, 31)},
                  Field{"mkey_umem_valid", &CreateMkeyIn::mkey_umem_valid, bits(0xc, 30, 30)},
@@ -119,7 +119,7 @@ struct QueryMkeyOut {
   MkeyContext mkey{};
   static constexpr std::string_view kName = "query_mkey_out";
   static constexpr std::size_t kBytes = 304;
-  static constexpr auto kFields = std::tuple{Field{"header", &QueryMkeyOut::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &QueryMkeyOut::header, bytes(0x0, 8)},
                                              Field{"mkey", &QueryMkeyOut::mkey, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QueryMkeyOut>());

@@ -25,7 +25,7 @@ struct SpecialContextsOut {
   static constexpr std::string_view kName = "special_contexts_out";
   static constexpr std::size_t kBytes = 32;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &SpecialContextsOut::header, bytes(0x0, 8)},
+      Fields{Field{"header", &SpecialContextsOut::header, bytes(0x0, 8)},
                  Field{"dump_fill_mkey", &SpecialContextsOut::dump_fill_mkey, bytes(0x8, 4)},
                  Field{"reserved_lkey", &SpecialContextsOut::reserved_lkey, bytes(0xc, 4)},
                  Field{"null_mkey", &SpecialContextsOut::null_mkey, bytes(0x10, 4)}};
@@ -39,7 +39,7 @@ struct CreateUctxIn {
   std::uint32_t cap{};
   static constexpr std::string_view kName = "create_uctx_in";
   static constexpr std::size_t kBytes = 64;
-  static constexpr auto kFields = std::tuple{Field{"header", &CreateUctxIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &CreateUctxIn::header, bytes(0x0, 8)},
                                              Field{"cap", &CreateUctxIn::cap, bytes(0x10, 4)}};
 };
 static_assert(layout_is_valid<CreateUctxIn>());

@@ -113,7 +113,7 @@ struct AddressPath {
   static constexpr std::string_view kName = "path";
   static constexpr std::size_t kBytes = 44;
   static constexpr auto kFields =
-      std::tuple{Field{"fl", &AddressPath::fl, bits(0x0, 31, 31)},
+      Fields{Field{"fl", &AddressPath::fl, bits(0x0, 31, 31)},
                  Field{"free_ar", &AddressPath::free_ar, bits(0x0, 30, 30)},
                  Field{"pkey_index", &AddressPath::pkey_index, bits(0x0, 15, 0)},
                  Field{"grh", &AddressPath::grh, bits(0x4, 23, 23)},
@@ -220,7 +220,7 @@ struct Qpc {
   std::uint32_t dbr_umem_id{};
   static constexpr std::string_view kName = "qpc";
   static constexpr std::size_t kBytes = 232;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"state", &Qpc::state, bits(0x0, 31, 28), Format::kName},
       Field{"lag_tx_port_affinity", &Qpc::lag_tx_port_affinity, bits(0x0, 27, 24)},
       Field{"st", &Qpc::st, bits(0x0, 23, 16), Format::kName},
@@ -320,7 +320,7 @@ struct CreateQpIn {
   bool wq_umem_valid{};
   static constexpr std::string_view kName = "create_qp_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &CreateQpIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &CreateQpIn::header, bytes(0x0, 8)},
                                              Field{"qpc_ext", &CreateQpIn::qpc_ext, bits(0x8, 31, 31)},
                                              Field{"input_qpn", &CreateQpIn::input_qpn, bits(0x8, 23, 0)},
                                              Field{"opt_param_mask", &CreateQpIn::opt_param_mask, bytes(0x10, 4)},
@@ -348,7 +348,7 @@ struct ModifyQpIn {
   static constexpr std::string_view kName = "modify_qp_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &ModifyQpIn::header, bytes(0x0, 8)},
+      Fields{Field{"header", &ModifyQpIn::header, bytes(0x0, 8)},
                  Field{"qpc_ext", &ModifyQpIn::qpc_ext, bits(0x8, 31, 31)},
                  Field{"qpn", &ModifyQpIn::qpn, bits(0x8, 23, 0)},
                  Field{"opt_param_mask", &ModifyQpIn::opt_param_mask, bytes(0x10, 4)},
@@ -370,7 +370,7 @@ struct QueryQpOut {
   static constexpr std::string_view kName = "query_qp_out";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &QueryQpOut::header, bytes(0x0, 8)},
+      Fields{Field{"header", &QueryQpOut::header, bytes(0x0, 8)},
                  Field{"opt_param_mask", &QueryQpOut::opt_param_mask, bytes(0x10, 4)},
                  Field{"ece", &QueryQpOut::ece, bytes(0x14, 4)}, Field{"qpc", &QueryQpOut::qpc, bytes(0x18, 232)}};
 };
@@ -395,7 +395,7 @@ struct QpcExtension {
   std::uint32_t qos_queue_group_id_responder{};
   static constexpr std::string_view kName = "qpc_ext";
   static constexpr std::size_t kBytes = 192;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"mmo", &QpcExtension::mmo, bits(0x0, 29, 29)},
       Field{"dci_stream_channel_id", &QpcExtension::dci_stream_channel_id, bits(0x0, 15, 0), Format::kDecimal},
       Field{"qos_queue_group_id_requester", &QpcExtension::qos_queue_group_id_requester, bytes(0x4, 4)},

@@ -45,7 +45,7 @@ struct Srqc {
   static constexpr std::string_view kName = "srqc";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
-      std::tuple{Field{"state", &Srqc::state, bits(0x0, 31, 28)},
+      Fields{Field{"state", &Srqc::state, bits(0x0, 31, 28)},
                  Field{"log_srq_size", &Srqc::log_srq_size, bits(0x0, 27, 24), Format::kDecimal},
                  Field{"wq_signature", &Srqc::wq_signature, bits(0x4, 31, 31)},
                  Field{"cont_srq", &Srqc::cont_srq, bits(0x4, 30, 30)},
@@ -71,7 +71,7 @@ struct CreateSrqIn {
   Srqc srqc{};
   static constexpr std::string_view kName = "create_srq_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &CreateSrqIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &CreateSrqIn::header, bytes(0x0, 8)},
                                              Field{"srqc", &CreateSrqIn::srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<CreateSrqIn>());
@@ -83,7 +83,7 @@ struct QuerySrqOut {
   Srqc srqc{};
   static constexpr std::string_view kName = "query_srq_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &QuerySrqOut::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &QuerySrqOut::header, bytes(0x0, 8)},
                                              Field{"srqc", &QuerySrqOut::srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QuerySrqOut>());
@@ -97,7 +97,7 @@ struct ArmSrqIn {
   static constexpr std::string_view kName = "arm_srq_in";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &ArmSrqIn::header, bytes(0x0, 8)}, Field{"srqn", &ArmSrqIn::srqn, bits(0x8, 23, 0)},
+      Fields{Field{"header", &ArmSrqIn::header, bytes(0x0, 8)}, Field{"srqn", &ArmSrqIn::srqn, bits(0x8, 23, 0)},
                  Field{"lwm", &ArmSrqIn::lwm, bits(0xc, 15, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<ArmSrqIn>());
@@ -127,7 +127,7 @@ struct XrcSrqc {
   static constexpr std::string_view kName = "xrc_srqc";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
-      std::tuple{Field{"state", &XrcSrqc::state, bits(0x0, 31, 28)},
+      Fields{Field{"state", &XrcSrqc::state, bits(0x0, 31, 28)},
                  Field{"log_xrc_srq_size", &XrcSrqc::log_xrc_srq_size, bits(0x0, 27, 24), Format::kDecimal},
                  Field{"wq_signature", &XrcSrqc::wq_signature, bits(0x4, 31, 31)},
                  Field{"cont_srq", &XrcSrqc::cont_srq, bits(0x4, 30, 30)},
@@ -162,7 +162,7 @@ struct CreateXrcSrqIn {
   static constexpr std::string_view kName = "create_xrc_srq_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &CreateXrcSrqIn::header, bytes(0x0, 8)},
+      Fields{Field{"header", &CreateXrcSrqIn::header, bytes(0x0, 8)},
                  Field{"xrc_srqc", &CreateXrcSrqIn::xrc_srqc, bytes(0x10, 64)},
                  Field{"xrc_srq_umem_offset", &CreateXrcSrqIn::xrc_srq_umem_offset, bytes(0x50, 8)},
                  Field{"xrc_srq_umem_id", &CreateXrcSrqIn::xrc_srq_umem_id, bytes(0x58, 4)},
@@ -177,7 +177,7 @@ struct QueryXrcSrqOut {
   XrcSrqc xrc_srqc{};
   static constexpr std::string_view kName = "query_xrc_srq_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &QueryXrcSrqOut::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &QueryXrcSrqOut::header, bytes(0x0, 8)},
                                              Field{"xrc_srqc", &QueryXrcSrqOut::xrc_srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QueryXrcSrqOut>());
@@ -210,7 +210,7 @@ struct Wq {
   static constexpr std::string_view kName = "wq";
   static constexpr std::size_t kBytes = 192;
   static constexpr auto kFields =
-      std::tuple{Field{"wq_type", &Wq::wq_type, bits(0x0, 31, 28), Format::kName},
+      Fields{Field{"wq_type", &Wq::wq_type, bits(0x0, 31, 28), Format::kName},
                  Field{"wq_signature", &Wq::wq_signature, bits(0x0, 27, 27)},
                  Field{"end_padding_mode", &Wq::end_padding_mode, bits(0x0, 26, 25)},
                  Field{"cd_slave", &Wq::cd_slave, bits(0x0, 24, 24)},
@@ -245,7 +245,7 @@ struct Rmpc {
   static constexpr std::string_view kName = "rmpc";
   static constexpr std::size_t kBytes = 240;
   static constexpr auto kFields =
-      std::tuple{Field{"state", &Rmpc::state, bits(0x0, 23, 20)},
+      Fields{Field{"state", &Rmpc::state, bits(0x0, 23, 20)},
                  Field{"basic_cyclic_rcv_wqe", &Rmpc::basic_cyclic_rcv_wqe, bits(0x4, 31, 31)},
                  Field{"wq", &Rmpc::wq, bytes(0x30, 192)}};
 };
@@ -258,7 +258,7 @@ struct CreateRmpIn {
   Rmpc rmpc{};
   static constexpr std::string_view kName = "create_rmp_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &CreateRmpIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &CreateRmpIn::header, bytes(0x0, 8)},
                                              Field{"rmpc", &CreateRmpIn::rmpc, bytes(0x20, 240)}};
 };
 static_assert(layout_is_valid<CreateRmpIn>());
@@ -273,7 +273,7 @@ struct ModifyRmpIn {
   Rmpc rmpc{};
   static constexpr std::string_view kName = "modify_rmp_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &ModifyRmpIn::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &ModifyRmpIn::header, bytes(0x0, 8)},
                                              Field{"rmp_state", &ModifyRmpIn::rmp_state, bits(0x8, 31, 28)},
                                              Field{"rmpn", &ModifyRmpIn::rmpn, bits(0x8, 23, 0)},
                                              Field{"bitmask", &ModifyRmpIn::bitmask, bytes(0x10, 8)},
@@ -289,7 +289,7 @@ struct QueryRmpOut {
   Rmpc rmpc{};
   static constexpr std::string_view kName = "query_rmp_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = std::tuple{Field{"header", &QueryRmpOut::header, bytes(0x0, 8)},
+  static constexpr auto kFields = Fields{Field{"header", &QueryRmpOut::header, bytes(0x0, 8)},
                                              Field{"rmpc", &QueryRmpOut::rmpc, bytes(0x20, 240)}};
 };
 static_assert(layout_is_valid<QueryRmpOut>());
