@@ -18,9 +18,10 @@ constexpr std::uint64_t kFirstWindowPackets = 32;
 constexpr std::uint64_t kLossWindowPackets = 4;
 constexpr std::uint64_t kReadPiecePackets = kMaxWindowPackets / 2;
 
-// A packet is sent again after kFirstResendNs, then after twice as long each time, up to the QP's own time-out. The
+// A packet is sent again after a few round trips, then after twice as long each time, up to the QP's own time-out. The
 // peer is a process that may have to wait for a processor: giving up counts time-outs of at least kLeastTimeoutNs.
-constexpr std::uint64_t kFirstResendNs = 4'000'000;
+constexpr std::uint64_t kRoundTripsToResend = 4;
+constexpr std::uint64_t kLeastResendNs = 4'000'000;
 constexpr std::uint64_t kLeastTimeoutNs = 128'000'000;
 constexpr std::uint8_t kRnrRetryForEver = 7;
 
@@ -88,7 +89,6 @@ void Requester::start(std::uint32_t psn) {
   done_psn_ = next_psn_ = sent_psn_ = assigned_psn_ = psn & 0xffffff;
   window_ = kFirstWindowPackets;
   threshold_ = kMaxWindowPackets;
-  resend_interval_ns_ = kFirstResendNs;
 }
 
 // ---- Sending ----
@@ -276,8 +276,12 @@ bool Requester::send_atomic(Link& link, const Qp& qp, Work& work) {
 void Requester::sent(Link& link, std::uint64_t psns) {
   if (done_psn_ == sent_psn_) {  // nothing was under way
     progress_ns_ = link.now_ns;
-    resend_interval_ns_ = kFirstResendNs;
+    resend_interval_ns_ = first_resend_ns();
     resend_ns_ = link.now_ns + resend_interval_ns_;
+  }
+  if (timed_since_ns_ == 0 && next_psn_ == sent_psn_) {
+    timed_psn_ = next_psn_;
+    timed_since_ns_ = link.now_ns;
   }
   next_psn_ += psns;
   sent_psn_ = std::max(sent_psn_, next_psn_);
@@ -432,9 +436,10 @@ void Requester::advance(Link& link, std::uint64_t psn) {
     grown_ = 0;
     window_ = std::min(window_ + 1, kMaxWindowPackets);
   }
+  measure_round_trip(link.now_ns);
   rnr_tries_ = 0;
   progress_ns_ = link.now_ns;
-  resend_interval_ns_ = kFirstResendNs;
+  resend_interval_ns_ = first_resend_ns();
   resend_ns_ = link.now_ns + resend_interval_ns_;
 }
 
@@ -485,6 +490,7 @@ void Requester::go_back(Link& link, std::uint64_t window_packets) {
   }
   grown_ = 0;
   unasked_ = 0;
+  timed_since_ns_ = 0;
   ready_ = true;
   resend_ns_ = link.now_ns + resend_interval_ns_;
 }
@@ -494,6 +500,19 @@ void Requester::response_missing(Link& link) {
     gap_seen_at_ = done_psn_;
     go_back(link, std::max(window_ / 2, kLossWindowPackets));
   }
+}
+
+void Requester::measure_round_trip(std::uint64_t now_ns) {
+  if (timed_since_ns_ == 0 || done_psn_ <= timed_psn_) {
+    return;
+  }
+  const std::uint64_t measured_ns = now_ns - timed_since_ns_;
+  round_trip_ns_ = round_trip_ns_ == 0 ? measured_ns : round_trip_ns_ - round_trip_ns_ / 8 + measured_ns / 8;
+  timed_since_ns_ = 0;
+}
+
+std::uint64_t Requester::first_resend_ns() const {
+  return std::clamp(kRoundTripsToResend * round_trip_ns_, kLeastResendNs, kLeastTimeoutNs);
 }
 
 std::optional<std::uint64_t> Requester::deadline_ns(const Qp& qp) const {

@@ -106,6 +106,8 @@ class Requester {
   // Loss.
   void go_back(Link& link, std::uint64_t window_packets);
   void response_missing(Link& link);
+  void measure_round_trip(std::uint64_t now_ns);
+  std::uint64_t first_resend_ns() const;
 
   SendQueue queue_;
   Works works_;                     // started or about to be, oldest first
@@ -125,6 +127,8 @@ class Requester {
 
   std::uint64_t gap_seen_at_ = ~std::uint64_t{0};  // done_psn_ when a gap in responses last made us go back
   std::uint64_t progress_ns_ = 0, resend_ns_ = 0, resend_interval_ns_ = 0;
+  // Round trip: one PSN at a time is timed, and not after going back (whose acknowledgement it would be is unknown).
+  std::uint64_t timed_psn_ = 0, timed_since_ns_ = 0, round_trip_ns_ = 0;
   std::uint64_t held_until_ns_ = 0;  // RNR
   unsigned rnr_tries_ = 0;
 };

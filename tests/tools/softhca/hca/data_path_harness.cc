@@ -65,6 +65,9 @@ std::span<std::byte> Memory::allocate(std::size_t bytes) {
 void Memory::unmap(std::span<std::byte> region) { regions_.erase(address_of(region)); }
 
 bool Memory::reaches(std::uint64_t address, std::uint64_t bytes) const {
+  if (trusted_) {
+    return true;
+  }
   auto after = regions_.upper_bound(address);
   if (after == regions_.begin()) {
     return false;
@@ -209,7 +212,9 @@ std::string Completion::text() const {
   return out += piece;
 }
 
-Device::Device(Wire& wire, wire::Ipv4 address) : port(wire, address), transport(*this, port) {}
+Device::Device(Wire& wire, wire::Ipv4 address) : port(std::make_unique<Port>(wire, address)), transport(*this, *port) {}
+
+Device::Device(std::unique_ptr<wire::Endpoint> real) : endpoint(std::move(real)), transport(*this, *endpoint) {}
 
 Qp* Device::find_qp(std::uint32_t qpn) {
   const auto found = qps.find(qpn);
@@ -491,15 +496,15 @@ Pair::Pair(const PairOptions& options)
       device_b(wire, wire::Ipv4{0x7f000003}),
       a(device_a, options.a),
       b(device_b, options.b) {
-  connect(a, b, device_b.port.address(), options, options.psn_a, options.psn_b);
-  connect(b, a, device_a.port.address(), options, options.psn_b, options.psn_a);
+  connect(a, b, device_b.port->address(), options, options.psn_a, options.psn_b);
+  connect(b, a, device_a.port->address(), options, options.psn_b, options.psn_a);
 }
 
 void Pair::run_now() {
   for (unsigned pass = 0; pass < 1'000'000; ++pass) {
     bool moved = device_a.transport.progress(now_ns);
     moved |= device_b.transport.progress(now_ns);
-    if (!moved && device_a.port.empty() && device_b.port.empty()) {
+    if (!moved && device_a.port->empty() && device_b.port->empty()) {
       if (wire.idle()) {
         return;
       }

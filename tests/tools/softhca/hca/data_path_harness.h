@@ -50,6 +50,8 @@ class Memory final : public AddressSpace {
   std::span<std::byte> allocate(std::size_t bytes);
   // Makes a region unreachable, as if it were unmapped.
   void unmap(std::span<std::byte> region);
+  // Believes every address, as a device in its own process does: for measurements.
+  void trust() { trusted_ = true; }
 
   bool read(std::uint64_t address, std::span<std::byte> to) override;
   bool write(std::uint64_t address, std::span<const std::byte> from) override;
@@ -63,6 +65,7 @@ class Memory final : public AddressSpace {
 
   std::map<std::uint64_t, std::unique_ptr<std::uint64_t[]>> storage_;
   std::map<std::uint64_t, std::uint64_t> regions_;  // address to bytes
+  bool trusted_ = false;
 };
 
 inline std::uint64_t address_of(std::span<const std::byte> bytes) {
@@ -168,9 +171,11 @@ struct Key {
 class Device final : public Services {
  public:
   Device(Wire& wire, wire::Ipv4 address);
+  explicit Device(std::unique_ptr<wire::Endpoint> real);
 
   Memory memory;
-  Port port;
+  std::unique_ptr<Port> port;                // on an imagined wire
+  std::unique_ptr<wire::Endpoint> endpoint;  // or on a real one
   Transport transport;
   std::map<std::uint32_t, std::unique_ptr<Qp>> qps;
   std::map<std::uint32_t, std::unique_ptr<Srq>> srqs;

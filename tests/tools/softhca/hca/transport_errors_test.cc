@@ -319,7 +319,7 @@ void expect_invalid(const std::vector<Bytes>& packets, const std::string& receiv
   pair.wire.keep_log = true;
   pair.b.post_receive({{pair.key_b, 0, 8192}});
   for (const Bytes& packet : packets) {
-    pair.device_b.port.arrive(pair.device_a.port.address(), packet);
+    pair.device_b.port->arrive(pair.device_a.port->address(), packet);
   }
   pair.run(1'000'000'000);
   EXPECT_EQ(pair.b.receive_text(), receives);
@@ -351,9 +351,9 @@ TEST(TransportErrors, PacketsThatMakeNoMessage) {
 TEST(TransportErrors, WriteOfOtherThanTheAnnouncedLength) {
   for (const std::uint32_t announced : {256u, 299u, 301u, 512u}) {
     Fixture pair;
-    pair.device_b.port.arrive(pair.device_a.port.address(),
-                              request_packet(0x06, 100, 256, announced, pair.address_b(), pair.key_b));
-    pair.device_b.port.arrive(pair.device_a.port.address(), request_packet(0x08, 101, 44));
+    pair.device_b.port->arrive(pair.device_a.port->address(),
+                               request_packet(0x06, 100, 256, announced, pair.address_b(), pair.key_b));
+    pair.device_b.port->arrive(pair.device_a.port->address(), request_packet(0x08, 101, 44));
     pair.run(1'000'000'000);
     EXPECT_EQ(pair.device_b.events, (std::vector<Event>{{kInvalidRequestEvent, 0x200}})) << announced;
   }
@@ -362,10 +362,10 @@ TEST(TransportErrors, WriteOfOtherThanTheAnnouncedLength) {
 TEST(TransportErrors, PacketsFromElsewhereAreIgnored) {
   Fixture pair;
   pair.b.post_receive({{pair.key_b, 0, 8192}});
-  pair.device_b.port.arrive(wire::Ipv4{0x7f000009}, request_packet(0x04, 100, 1));
+  pair.device_b.port->arrive(wire::Ipv4{0x7f000009}, request_packet(0x04, 100, 1));
   Bytes wrong_partition = request_packet(0x04, 100, 1);
   put<std::uint16_t>(wrong_partition, 2, 0x8001);
-  pair.device_b.port.arrive(pair.device_a.port.address(), wrong_partition);
+  pair.device_b.port->arrive(pair.device_a.port->address(), wrong_partition);
   pair.run();
   EXPECT_EQ(pair.b.receive_text(), "");
   EXPECT_EQ(pair.wire.packets, 0u);
@@ -379,7 +379,7 @@ TEST(TransportErrors, ResponsesThatDoNotFitTheRequest) {
     pair.device_a.transport.progress(pair.now_ns);
     Bytes packet = response;
     put<std::uint32_t>(packet, 4, 0x100);
-    pair.device_a.port.arrive(pair.device_b.port.address(), packet);
+    pair.device_a.port->arrive(pair.device_b.port->address(), packet);
     pair.device_a.transport.progress(pair.now_ns);
     return pair.a.send_text();
   };
