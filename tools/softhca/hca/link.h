@@ -1,6 +1,7 @@
 // What every part of the data path works with.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct Link {
   std::vector<DmaRange> ranges;  // scratch of resolve(), kept for its capacity
 };
 
-// IBA path MTU code 1..5 to bytes.
-constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << qp.path.log_mtu; }
+// Packets never exceed what a port takes, whatever the QP was told.
+constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << std::clamp<std::uint8_t>(qp.path.log_mtu, 1, 5); }
 
 }  // namespace softhca::hca

@@ -19,8 +19,9 @@ using umlx5::wqe::EventType;
 constexpr unsigned kBurstPackets = 16;
 constexpr unsigned kPassPackets = 128;
 constexpr std::size_t kReceiveBatch = 64;
-// Receive WQEs ring no doorbell: those posted to a QP in ERR are looked for this often.
-constexpr std::uint64_t kFlushPeriodNs = 1'000'000;
+// Receive WQEs ring no doorbell: those posted to a QP in ERR are looked for, less often the longer none comes.
+constexpr std::uint64_t kLeastFlushPeriodNs = 1'000'000;
+constexpr std::uint64_t kMostFlushPeriodNs = 64'000'000;
 
 bool receives(QpState state) {
   return state == QpState::kRtr || state == QpState::kRts || state == QpState::kSqDrained;
@@ -65,12 +66,13 @@ struct Transport::State {
   void check_drained(QpTransport& qp);
 
   Link link;
+  std::array<wire::Received, kReceiveBatch> batch{};  // scratch of hear(): dear to clear in every pass
   std::vector<QpTransport*> sending, answering;
   std::vector<QpTransport*> turn;      // scratch of send() and answer()
   std::vector<QpTransport*> failed;    // entered ERR, not flushed yet
   std::vector<QpTransport*> flushing;  // in ERR with a receive queue of their own
   std::vector<Timer> timers;           // a heap; entries may be earlier than what the QP wants now
-  std::uint64_t next_flush_ns = 0;
+  std::uint64_t next_flush_ns = 0, flush_period_ns = kLeastFlushPeriodNs;
   bool running = false;  // within progress() or doorbell(): what fails is flushed at the end
 };
 
@@ -110,7 +112,6 @@ bool Transport::State::run_timers() {
 // ---- Packets ----
 
 bool Transport::State::hear() {
-  std::array<wire::Received, kReceiveBatch> batch;
   const std::size_t count = link.port.receive(batch);
   for (const wire::Received& received : std::span{batch}.first(count)) {
     hear(received);
@@ -214,6 +215,8 @@ void Transport::State::flush_failed() {
       link.services.async_event(static_cast<std::uint8_t>(EventType::kSrqLastWqe), qp.qp.qpn, 0);
     } else if (qp.qp.has_rq) {
       enlist(flushing, &QpTransport::in_flushing, qp);
+      flush_period_ns = kLeastFlushPeriodNs;
+      next_flush_ns = link.now_ns + flush_period_ns;
     }
   }
   failed.clear();
@@ -224,7 +227,6 @@ bool Transport::State::flush_late_receives() {
   if (flushing.empty() || link.now_ns < next_flush_ns) {
     return false;
   }
-  next_flush_ns = link.now_ns + kFlushPeriodNs;
   bool moved = false;
   for (QpTransport* const qp : flushing) {
     if (qp->responder.has_to_flush(link, qp->qp)) {
@@ -232,6 +234,8 @@ bool Transport::State::flush_late_receives() {
       moved = true;
     }
   }
+  flush_period_ns = moved ? kLeastFlushPeriodNs : std::min(flush_period_ns * 2, kMostFlushPeriodNs);
+  next_flush_ns = link.now_ns + flush_period_ns;
   return moved;
 }
 

@@ -490,6 +490,10 @@ TEST(TransportErrors, AllIsFlushedInOrderAndWhatIsPostedLaterToo) {
   pair.b.post_receive({});
   pair.run(10 * kMillisecond);
   EXPECT_EQ(pair.b.receive_text(), "RESP_ERR 05 #3");
+  pair.run(10'000 * kMillisecond);
+  pair.b.post_receive({});
+  pair.run(64 * kMillisecond);
+  EXPECT_EQ(pair.b.receive_text(), "RESP_ERR 05 #3; RESP_ERR 05 #4") << "also after a long rest";
   EXPECT_TRUE(pair.device_b.events.empty()) << "whoever moves the QP to ERR knows it";
 }
 
