@@ -1,6 +1,9 @@
 // Which device a command runs on.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -22,5 +25,9 @@ Expected<std::vector<FoundDevice>> list_devices(std::span<uapi::DeviceSource* co
 // The device called `name`; "soft" is the first software device. An empty name is the first device of the preferred
 // kind, or, if there is none, the first of the other kind. Errors: ENODEV, with the names of those that exist.
 Expected<FoundDevice> choose_device(const std::vector<FoundDevice>& devices, std::string_view name, Prefer prefer);
+
+// How many software devices there are to be: the value of UMLX5_SOFT_DEVICES (0..64), 1 if it is null or empty.
+// Errors: 0, with the value in the text.
+Expected<std::size_t> soft_device_count(const char* value);
 
 }  // namespace umlx5::tools
