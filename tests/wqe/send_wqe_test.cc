@@ -234,7 +234,7 @@ TEST(ParseSendWqe, SixtyThreeOctowords) {
   ASSERT_TRUE(parsed) << parsed.error();
   EXPECT_EQ(parsed->data.size(), 62u);
   EXPECT_EQ(parsed->data.total_bytes(), 62u * 64);
-  bytes.resize(bytes.size() - 1);
+  bytes.pop_back();
   EXPECT_EQ(reason(bytes), "DS reaches past the bytes at hand");
 }
 
