@@ -62,7 +62,9 @@ mlx5_ib_alloc_ucontext_resp FakeKernel::default_ucontext() {
   return response;
 }
 
-uapi::DeviceInfo fake_device() { return {.name = "fake0", .path = "fake", .vendor_id = 0x15b3, .device_id = 0x101d, .abi_version = 1}; }
+uapi::DeviceInfo fake_device() {
+  return {.name = "fake0", .path = "fake", .vendor_id = 0x15b3, .device_id = 0x101d, .abi_version = 1};
+}
 
 FakeChannel::~FakeChannel() {
   kernel_.channel_closed = true;
