@@ -1,6 +1,6 @@
-// Event queues: CREATE_EQ, QUERY_EQ, DESTROY_EQ (ObjectIn), and the entries themselves (EQEs).
+// Event queues: CREATE_EQ, QUERY_EQ, DESTROY_EQ (ObjectIn). The entries are in wqe/eqe.h.
 //
-// Layouts: eqc, create_eq_in of <linux/mlx5/mlx5_ifc.h>, mlx5_eqe of <linux/mlx5/device.h>.
+// Layouts: eqc, create_eq_in, query_eq_out of <linux/mlx5/mlx5_ifc.h>.
 #pragma once
 
 #include <cstddef>
@@ -13,38 +13,6 @@
 
 namespace umlx5::wqe::prm {
 
-// EQE type; its bit (1 << type) in event_bitmask subscribes an EQ to it. Completions need no subscription: a CQ names
-// its EQ.
-enum class EventType : std::uint8_t {
-  kCompletion = 0x00,
-  kPathMigrated = 0x01,
-  kCommunicationEstablished = 0x02,
-  kSqDrained = 0x03,
-  kCqError = 0x04,
-  kWqCatastrophic = 0x05,
-  kPathMigrationFailed = 0x07,
-  kInternalError = 0x08,
-  kPortChange = 0x09,
-  kCommand = 0x0a,
-  kPageRequest = 0x0b,
-  kPageFault = 0x0c,
-  kNicVportChange = 0x0d,
-  kWqInvalidRequest = 0x10,
-  kWqAccessError = 0x11,
-  kSrqCatastrophic = 0x12,
-  kSrqLastWqe = 0x13,
-  kSrqLimit = 0x14,
-  kDctDrained = 0x1c,
-  kDctKeyViolation = 0x1d,
-  kGeneral = 0x22,
-};
-std::string_view to_string(EventType type);
-
-// EQE sub_type of kPortChange.
-inline constexpr std::uint8_t kPortDown = 1, kPortUp = 4, kPortInitialized = 5, kPortLidChange = 6, kPortPkeyChange = 7,
-                              kPortGuidChange = 8, kPortClientReregister = 9;
-// Syndrome of kCqError.
-inline constexpr std::uint8_t kCqOverrun = 1, kCqAccessViolation = 2;
 // eqc.st.
 inline constexpr std::uint8_t kEqStateArmed = 0x9, kEqStateFired = 0xa;
 inline constexpr std::uint8_t kEqStatusOk = 0x0, kEqStatusWriteFailed = 0xa;
@@ -86,7 +54,7 @@ static_assert(offset_bits_of(&Eqc::producer_counter) == 0x2c * 8 + 8);
 struct CreateEqIn {
   InputHeader header{};
   Eqc eqc{};
-  std::uint64_t event_bitmask{};  // bit n: EventType n, 0..63
+  std::uint64_t event_bitmask{};  // bit n: EventType n; completions need none, a CQ names its EQ
   static constexpr std::string_view kName = "create_eq_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
@@ -110,34 +78,5 @@ struct QueryEqOut {
 };
 static_assert(layout_is_valid<QueryEqOut>());
 static_assert(offset_bits_of(&QueryEqOut::eqc) == 0x10 * 8);
-
-// Event queue entry (EQE). Its number's place depends on the type: see number_offset().
-struct Eqe {
-  EventType type{};
-  std::uint8_t sub_type{};
-  std::uint32_t cq_error_cqn{};      // kCqError
-  std::uint8_t cq_error_syndrome{};  // kCqError
-  std::uint8_t port{};               // kPortChange
-  std::uint8_t wq_type{};            // QP and SRQ events: 0 QP, 1 RQ, 2 SQ; 5 SRQ
-  std::uint32_t number{};            // QPN, SRQN; CQN of kCompletion; DCTN
-  std::uint8_t signature{};
-  bool owner{};  // lap of the queue, odd or even
-  static constexpr std::string_view kName = "eqe";
-  static constexpr std::size_t kBytes = 64;
-  static constexpr auto kFields = std::tuple{Field{"type", &Eqe::type, bits(0x0, 23, 16), Format::kName},
-                                             Field{"sub_type", &Eqe::sub_type, bits(0x0, 7, 0)},
-                                             Field{"cq_error_cqn", &Eqe::cq_error_cqn, bits(0x20, 23, 0)},
-                                             Field{"cq_error_syndrome", &Eqe::cq_error_syndrome, bits(0x28, 7, 0)},
-                                             Field{"port", &Eqe::port, bits(0x28, 31, 28), Format::kDecimal},
-                                             Field{"wq_type", &Eqe::wq_type, bits(0x34, 31, 24)},
-                                             Field{"number", &Eqe::number, bits(0x38, 23, 0)},
-                                             Field{"signature", &Eqe::signature, bits(0x3c, 15, 8)},
-                                             Field{"owner", &Eqe::owner, bits(0x3c, 0, 0)}};
-};
-static_assert(layout_is_valid<Eqe>());
-static_assert(offset_bits_of(&Eqe::cq_error_cqn) == 0x20 * 8 + 8);
-static_assert(offset_bits_of(&Eqe::cq_error_syndrome) == 0x28 * 8 + 24);
-static_assert(offset_bits_of(&Eqe::wq_type) == 0x34 * 8);
-static_assert(offset_bits_of(&Eqe::number) == 0x38 * 8 + 8);
 
 }  // namespace umlx5::wqe::prm

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   std::memcpy(input.data(), data, bytes < input.size() ? bytes : input.size());
   using namespace umlx5::wqe::prm;
   round_trips<ObjectIn, ObjectOut, SpecialContextsOut, CreateUctxIn, CreateMkeyIn, QueryMkeyOut, CreateCqIn, ModifyCqIn,
-              QueryCqOut, CreateEqIn, QueryEqOut, Eqe, CreateQpIn, ModifyQpIn, QueryQpOut, QpcExtension, CreateSrqIn,
+              QueryCqOut, CreateEqIn, QueryEqOut, CreateQpIn, ModifyQpIn, QueryQpOut, QpcExtension, CreateSrqIn,
               QuerySrqOut, ArmSrqIn, CreateXrcSrqIn, QueryXrcSrqOut, CreateRmpIn, ModifyRmpIn, QueryRmpOut,
               QueryHcaCapIn, GeneralCapabilities, AtomicCapabilities, RoceCapabilities, QueryAdapterOut>(input);
   return 0;

@@ -43,10 +43,12 @@ struct Eq {
   PageList pages;
   std::uint8_t log_entries = 0;
   std::uint32_t uar = 0;
-  std::uint32_t vector = 0;      // MSI-X vector to raise
-  std::uint64_t event_mask = 0;  // bit n: EQE type n
-  std::uint32_t producer = 0, consumer = 0;
+  std::uint32_t vector = 0;                  // MSI-X vector to raise
+  std::uint64_t event_mask = 0;              // bit n: EQE type n
+  std::uint32_t producer = 0, consumer = 0;  // free-running; the consumer's low 24 bits are what software told
   bool armed = false;
+  bool overrun = false;  // an event was lost
+  std::uint32_t users = 0;
 };
 
 struct Cq {
@@ -60,11 +62,17 @@ struct Cq {
   std::uint32_t eqn = 0;
   bool ignore_overrun = false;
   bool in_error = false;
-  std::uint32_t producer = 0;  // free-running CQE counter
+  std::uint32_t producer = 0;        // free-running CQE counter
+  std::uint32_t consumer = 0;        // software's counter as last read, 24 bits
+  std::uint32_t last_solicited = 0;  // `producer` after the last solicited or error CQE
   // Arming: an armed CQ raises one completion event for the next CQE (solicited ones or errors only if so armed).
   bool armed = false, armed_solicited_only = false;
-  std::uint8_t arm_sequence = 0xff;  // last command sequence number taken from the arm word
+  std::uint32_t arm_word = 0;          // last arm word taken: command sequence number 29:28, solicited 24, index 23:0
+  std::uint8_t fired_sequence = 0xff;  // sequence number whose event has been raised; it arms no more
+  std::uint32_t users = 0;             // work queues that report here, a QP's two count one each
 };
+
+enum class SrqKind : std::uint8_t { kBasic, kXrc, kRmp };
 
 struct Srq {
   std::uint32_t srqn = 0;
@@ -78,9 +86,10 @@ struct Srq {
   std::uint16_t head = 0;      // next WQE index to hand out, along the next-WQE links
   std::uint16_t consumed = 0;  // free-running count of WQEs handed out
   std::uint16_t limit = 0;     // limit event threshold, 0: not armed
-  bool xrc = false;
+  SrqKind kind = SrqKind::kBasic;
   std::uint32_t xrcd = 0;
   Cq* cq = nullptr;  // XRC SRQs report here
+  std::uint32_t users = 0;
 };
 
 // Where a connected QP's packets go.
@@ -130,6 +139,10 @@ struct Qp {
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool signal_all = false;
+  bool reserved_lkey = false;  // the reserved lkey is valid on this QP
+  // Kept by the transport, for QUERY_QP: what has been taken from the queues.
+  std::uint16_t sq_consumed_wqebbs = 0;
+  std::uint16_t rq_consumed = 0;
 
   std::unique_ptr<QpTransport> transport;
   Qp();

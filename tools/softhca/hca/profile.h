@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace softhca::hca {
@@ -11,14 +13,27 @@ namespace softhca::hca {
 struct Profile {
   std::uint16_t vendor_id = 0x15b3;
   std::uint16_t device_id = 0x101d;
-  std::string board_id = "UMX0000000001";  // PSID
+  std::string board_id = "UMX0000000001";  // PSID, at most 16 characters
   std::array<std::uint16_t, 3> firmware{22, 41, 1000};
-  std::uint64_t node_guid = 0;  // big-endian meaning, set from the address
+  std::uint64_t node_guid = 0;   // big-endian meaning, set from the address
+  bool infiniband_port = false;  // the port is an InfiniBand one to its driver; packets stay RoCE v2
   std::uint8_t log_max_qp = 17, log_max_cq = 16, log_max_srq = 16, log_max_mkey = 20, log_max_eq = 6, log_max_pd = 16;
-  std::uint8_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15;
+  std::uint8_t log_max_xrcd = 16, log_max_transport_domain = 16, log_max_uctx = 10;
+  std::uint8_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15, log_max_eq_sz = 22;
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
+  std::uint8_t log_max_message_bytes = 30;
+  std::uint8_t log_max_region_bytes = 47;  // a memory key's
+  std::uint8_t log_port_mtu = 5;           // IBA code: 5 is 4096 bytes
+  std::uint16_t gid_table_entries = 256;   // 8 << n
+  std::uint16_t pkey_table_entries = 128;  // 128 << n
+  std::uint32_t interrupt_vectors = 16;
+  std::uint32_t clock_khz = 1'000'000;  // of the free-running clock in CQEs: nanoseconds
   std::uint32_t uar_pages = 1024;
 };
+
+// Writes the capability structure of `group` (prm::CapabilityGroup) as QUERY_HCA_CAP gives it, cut to `out`, which
+// reads as zeros. What is not implemented is not advertised. False if the group is unknown.
+bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<std::byte> out);
 
 }  // namespace softhca::hca

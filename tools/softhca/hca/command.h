@@ -1,0 +1,103 @@
+// The command processor: one table from opcode to handler, and what handlers share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "tools/softhca/hca/device.h"
+#include "tools/softhca/hca/syndrome.h"
+#include "wqe/layout.h"
+#include "wqe/prm/command.h"
+
+namespace softhca::hca {
+
+// Why a command is refused; kOk: it is not.
+struct Refusal {
+  umlx5::wqe::prm::Status status = umlx5::wqe::prm::Status::kOk;
+  Syndrome syndrome = Syndrome::kNone;
+
+  explicit operator bool() const { return status != umlx5::wqe::prm::Status::kOk; }
+};
+
+inline Refusal bad_parameter(Syndrome syndrome) { return {umlx5::wqe::prm::Status::kBadParameter, syndrome}; }
+inline Refusal bad_resource(Syndrome syndrome) { return {umlx5::wqe::prm::Status::kBadResource, syndrome}; }
+inline Refusal bad_resource_state(Syndrome syndrome) { return {umlx5::wqe::prm::Status::kBadResourceState, syndrome}; }
+inline Refusal exceeds_limit(Syndrome syndrome) { return {umlx5::wqe::prm::Status::kExceedsLimit, syndrome}; }
+inline Refusal bad_index(Syndrome syndrome) { return {umlx5::wqe::prm::Status::kBadIndex, syndrome}; }
+inline Refusal no_resources() { return {umlx5::wqe::prm::Status::kNoResources, Syndrome::kNoNumberLeft}; }
+
+// A command with its mailboxes. The dispatcher has cleared the output and checked the lengths against the command's
+// table entry; a handler that takes more than its entry says is a defect.
+struct Request {
+  umlx5::wqe::prm::InputHeader header;
+  std::span<const std::byte> in;
+  std::span<std::byte> out;
+
+  template <umlx5::wqe::Structure In>
+  In as() const {
+    if (in.size() < In::kBytes) {
+      std::abort();
+    }
+    return umlx5::wqe::load<In>(in.data());
+  }
+  template <umlx5::wqe::Structure Out>
+  void reply(const Out& value) const {
+    if (out.size() < Out::kBytes) {
+      std::abort();
+    }
+    umlx5::wqe::store(out.data(), value);
+  }
+  void reply_number(std::uint32_t number) const { reply(umlx5::wqe::prm::ObjectOut{.header = {}, .number = number}); }
+  std::uint32_t number() const { return as<umlx5::wqe::prm::ObjectIn>().number; }
+
+  // Whether this command's user may use or change an object of `owner`.
+  bool may_touch(std::uint32_t owner) const { return header.uid == 0 || header.uid == owner; }
+};
+
+// Looks an object up for this command's user.
+template <typename Object>
+Refusal find(const Request& request, const ObjectTable<Object>& table, std::uint32_t number, Syndrome no_such,
+             Object*& object) {
+  object = table.find(number);
+  if (object == nullptr) {
+    return bad_resource(no_such);
+  }
+  if (!request.may_touch(object->uid)) {
+    return bad_resource(Syndrome::kNotOwner);
+  }
+  return {};
+}
+
+// Takes the page addresses of a queue of `queue_bytes` bytes that starts `page_offset` / 64 pages into the first page.
+// log_page_size is the PRM's: 4096 << n bytes.
+Refusal take_pages(const Request& request, std::uint8_t log_page_size, std::uint8_t page_offset,
+                   std::uint64_t queue_bytes, PageList& pages);
+
+// Executes one command. The HCA's lock is held.
+void execute_command(Device& device, std::span<const std::byte> in, std::span<std::byte> out);
+
+// ---- Handlers, by family ----
+using Handler = Refusal(Device&, const Request&);
+
+// commands_domain.cc
+Handler alloc_pd, dealloc_pd, alloc_xrcd, dealloc_xrcd, alloc_transport_domain, dealloc_transport_domain, alloc_uar,
+    dealloc_uar, create_uctx, destroy_uctx, query_special_contexts;
+// commands_hca.cc
+Handler nop, query_hca_cap, query_adapter, set_roce_address, query_roce_address;
+// commands_mkey.cc
+Handler create_mkey, query_mkey, destroy_mkey;
+// commands_eq.cc
+Handler create_eq, query_eq, destroy_eq;
+// commands_cq.cc
+Handler create_cq, query_cq, modify_cq, destroy_cq;
+// commands_srq.cc
+Handler create_srq, query_srq, arm_rq, destroy_srq, create_xrc_srq, query_xrc_srq, arm_xrc_srq, destroy_xrc_srq,
+    create_rmp, modify_rmp, query_rmp, destroy_rmp;
+// commands_qp.cc
+Handler create_qp, query_qp, destroy_qp;
+// modify_qp.cc
+Handler modify_qp, reset_or_fail_qp;
+
+}  // namespace softhca::hca

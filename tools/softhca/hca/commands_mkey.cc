@@ -1,0 +1,165 @@
+// CREATE_MKEY, QUERY_MKEY, DESTROY_MKEY.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "tools/softhca/hca/command.h"
+#include "wqe/prm/mkey.h"
+
+namespace softhca::hca {
+
+namespace prm = umlx5::wqe::prm;
+using prm::MkeyMode;
+
+namespace {
+
+constexpr std::size_t kOctowordBytes = 16, kMttBytes = 8;
+constexpr std::uint8_t kLogMinPageBytes = 12, kLogMaxPageBytes = 47;
+
+MkeyMode mode_of(const prm::MkeyContext& context) {
+  return static_cast<MkeyMode>(context.access_mode_4_2 << 2 | context.access_mode_1_0);
+}
+
+// What does not depend on the page list. KLM and KSM keys, whose entries name other keys, and keys that UMR work
+// requests fill are refused by name until UMR is there.
+Refusal check(const Device& device, const Request& request, const prm::CreateMkeyIn& in) {
+  const prm::MkeyContext& context = in.mkey;
+  const MkeyMode mode = mode_of(context);
+  if (mode != MkeyMode::kPa && mode != MkeyMode::kMtt) {
+    return bad_parameter(Syndrome::kMkeyMode);
+  }
+  if (mode == MkeyMode::kPa && request.header.uid != 0) {
+    return bad_parameter(Syndrome::kMkeyPhysicalByUser);
+  }
+  if (in.mkey_umem_valid) {
+    return bad_parameter(Syndrome::kUmemUnsupported);
+  }
+  if (in.mkey_index != 0) {
+    return bad_parameter(Syndrome::kMkeyByName);
+  }
+  if (context.bsf_en || context.bsf_octword_size != 0) {
+    return bad_parameter(Syndrome::kMkeyBsf);
+  }
+  if (context.length64) {
+    return mode == MkeyMode::kPa ? Refusal{} : bad_parameter(Syndrome::kMkeyLength);
+  }
+  if (context.len > std::uint64_t{1} << device.profile.log_max_region_bytes || (context.len == 0 && !context.free)) {
+    return bad_parameter(Syndrome::kMkeyLength);
+  }
+  if (context.len != 0 && context.len - 1 > std::numeric_limits<std::uint64_t>::max() - context.start_addr) {
+    return bad_parameter(Syndrome::kMkeyAddressWraps);
+  }
+  return {};
+}
+
+Refusal take_translations(const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
+  const prm::MkeyContext& context = in.mkey;
+  if (context.log_page_size < kLogMinPageBytes || context.log_page_size > kLogMaxPageBytes) {
+    return bad_parameter(Syndrome::kPageSize);
+  }
+  if (context.translations_octword_size < in.translations_octword_actual_size) {
+    return bad_parameter(Syndrome::kMkeyTranslations);
+  }
+  if ((request.in.size() - prm::kPageAddressOffset) / kOctowordBytes < in.translations_octword_actual_size) {
+    return {prm::Status::kBadInputLength, Syndrome::kPageListTooShort};
+  }
+  mkey.log_page_bytes = context.log_page_size;
+  const std::uint64_t page_bytes = std::uint64_t{1} << mkey.log_page_bytes;
+  const std::uint64_t span_bytes = (context.start_addr & (page_bytes - 1)) + context.len;
+  const std::uint64_t pages = (span_bytes + page_bytes - 1) >> mkey.log_page_bytes;
+  const std::uint64_t given = std::uint64_t{in.translations_octword_actual_size} * (kOctowordBytes / kMttBytes);
+  if (given < pages && !context.free) {
+    return bad_parameter(Syndrome::kMkeyTooFewPages);
+  }
+  mkey.pages.resize(std::min(given, pages));
+  for (std::size_t i = 0; i < mkey.pages.size(); ++i) {
+    const std::uint64_t entry =
+        umlx5::wqe::internal::load_word<std::uint64_t>(request.in.data() + prm::kPageAddressOffset + i * kMttBytes);
+    mkey.pages[i] = entry & ~std::uint64_t{0xfff};  // flags are below
+    if (mkey.pages[i] % page_bytes != 0) {
+      return bad_parameter(Syndrome::kPageMisaligned);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Refusal create_mkey(Device& device, const Request& request) {
+  const auto in = request.as<prm::CreateMkeyIn>();
+  if (const Refusal refusal = check(device, request, in)) {
+    return refusal;
+  }
+  Domain* pd = nullptr;
+  if (const Refusal refusal = find(request, device.pds, in.mkey.pd, Syndrome::kNoSuchPd, pd)) {
+    return refusal;
+  }
+  auto mkey = std::make_unique<Mkey>();
+  mkey->uid = request.header.uid;
+  mkey->pdn = in.mkey.pd;
+  mkey->tag = in.mkey.mkey_7_0;
+  mkey->free = in.mkey.free;
+  mkey->remote_invalidate = in.mkey.en_rinval;
+  mkey->local_read = in.mkey.lr;
+  mkey->local_write = in.mkey.lw;
+  mkey->remote_read = in.mkey.rr;
+  mkey->remote_write = in.mkey.rw;
+  mkey->remote_atomic = in.mkey.a;
+  mkey->whole_address_space = in.mkey.length64;
+  mkey->start = in.mkey.start_addr;
+  mkey->length_bytes = in.mkey.len;
+  if (mode_of(in.mkey) == MkeyMode::kPa) {
+    mkey->translation = MkeyTranslation::kPhysical;
+  } else if (const Refusal refusal = take_translations(request, in, *mkey)) {
+    return refusal;
+  }
+  Mkey* const created = mkey.get();
+  std::uint32_t index = 0;
+  if (!device.mkeys.insert(mkey, index)) {
+    return no_resources();
+  }
+  created->index = index;
+  ++pd->users;
+  request.reply_number(index);
+  return {};
+}
+
+Refusal query_mkey(Device& device, const Request& request) {
+  Mkey* mkey = nullptr;
+  if (const Refusal refusal = find(request, device.mkeys, request.number(), Syndrome::kNoSuchMkey, mkey)) {
+    return refusal;
+  }
+  prm::QueryMkeyOut out;
+  out.mkey.free = mkey->free;
+  out.mkey.en_rinval = mkey->remote_invalidate;
+  out.mkey.lr = mkey->local_read;
+  out.mkey.lw = mkey->local_write;
+  out.mkey.rr = mkey->remote_read;
+  out.mkey.rw = mkey->remote_write;
+  out.mkey.a = mkey->remote_atomic;
+  out.mkey.qpn = prm::kMkeyAnyQp;
+  out.mkey.mkey_7_0 = mkey->tag;
+  out.mkey.pd = mkey->pdn;
+  out.mkey.length64 = mkey->whole_address_space;
+  out.mkey.start_addr = mkey->start;
+  out.mkey.len = mkey->length_bytes;
+  if (mkey->translation == MkeyTranslation::kPages) {
+    out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kMtt);
+    out.mkey.log_page_size = mkey->log_page_bytes;
+    out.mkey.translations_octword_size = static_cast<std::uint32_t>((mkey->pages.size() + 1) / 2);
+  }
+  request.reply(out);
+  return {};
+}
+
+Refusal destroy_mkey(Device& device, const Request& request) {
+  Mkey* mkey = nullptr;
+  if (const Refusal refusal = find(request, device.mkeys, request.number(), Syndrome::kNoSuchMkey, mkey)) {
+    return refusal;
+  }
+  --device.pds.find(mkey->pdn)->users;
+  device.mkeys.erase(request.number());
+  return {};
+}
+
+}  // namespace softhca::hca

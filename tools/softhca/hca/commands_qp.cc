@@ -1,0 +1,236 @@
+// CREATE_QP, QUERY_QP, DESTROY_QP.
+#include <memory>
+#include <vector>
+
+#include "tools/softhca/hca/command.h"
+#include "wqe/prm/qp.h"
+
+namespace softhca::hca {
+
+namespace prm = umlx5::wqe::prm;
+using prm::RqType;
+using prm::ServiceType;
+
+QpObject::QpObject() = default;
+QpObject::~QpObject() = default;
+
+namespace {
+
+constexpr std::uint64_t kDoorbellRecordBytes = 8;
+constexpr std::uint32_t kWqebbBytes = 64;
+
+// What is refused by name because it is not there.
+Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
+  const prm::Qpc& qpc = in.qpc;
+  if (in.wq_umem_valid || qpc.dbr_umem_valid) {
+    return bad_parameter(Syndrome::kUmemUnsupported);
+  }
+  if (in.qpc_ext) {
+    return bad_parameter(Syndrome::kQpExtension);
+  }
+  if (in.input_qpn != 0) {
+    return bad_parameter(Syndrome::kQpInputNumber);
+  }
+  if (in.ece != 0) {
+    return bad_parameter(Syndrome::kQpEce);
+  }
+  if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd &&
+      qpc.st != ServiceType::kXrc) {
+    return bad_parameter(Syndrome::kQpType);
+  }
+  if (qpc.wq_signature) {
+    return bad_parameter(Syndrome::kQpSignature);
+  }
+  if (qpc.cd_master || qpc.cd_slave_send || qpc.cd_slave_receive) {
+    return bad_parameter(Syndrome::kQpCrossChannel);
+  }
+  if (qpc.offload_type != 0) {
+    return bad_parameter(Syndrome::kQpOffload);
+  }
+  if (qpc.rlky && request.header.uid != 0) {
+    return bad_parameter(Syndrome::kQpReservedLkey);
+  }
+  return {};
+}
+
+Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
+  const bool has_rq = qpc.rq_type == RqType::kRegular;
+  if (!has_rq && qpc.rq_type != RqType::kSrq && qpc.rq_type != RqType::kZeroLength) {
+    return bad_parameter(Syndrome::kQpRqType);
+  }
+  if (qpc.st == ServiceType::kXrc && has_rq) {
+    return bad_parameter(Syndrome::kQpRqType);
+  }
+  // An XRC target has neither queue.
+  if (qpc.no_sq && qpc.rq_type == RqType::kZeroLength && qpc.st != ServiceType::kXrc) {
+    return bad_parameter(Syndrome::kQpNoQueue);
+  }
+  if (qpc.log_sq_size > profile.log_max_qp_sz) {
+    return exceeds_limit(Syndrome::kQpSqSize);
+  }
+  if (qpc.log_rq_size > profile.log_max_qp_sz) {
+    return exceeds_limit(Syndrome::kQpRqSize);
+  }
+  if (has_rq && 16u << qpc.log_rq_stride > profile.max_wqe_sz_rq_bytes) {
+    return exceeds_limit(Syndrome::kQpRqStride);
+  }
+  if (qpc.log_msg_max > profile.log_max_message_bytes) {
+    return exceeds_limit(Syndrome::kQpMessageSize);
+  }
+  if (qpc.dbr_addr % kDoorbellRecordBytes != 0) {
+    return bad_parameter(Syndrome::kDoorbellRecordMisaligned);
+  }
+  return {};
+}
+
+// Bytes of data that a CQE of the queue may carry; false for an unknown code or one that the CQ's entries do not fit.
+bool scatter_bytes(std::uint8_t code, std::uint8_t code32, std::uint8_t code64, const Cq* cq, std::uint32_t& bytes) {
+  bytes = code == code32 ? 32 : code == code64 ? 64 : 0;
+  return (code == 0 || bytes != 0) && (bytes != 64 || (cq != nullptr && cq->cqe_bytes == 128));
+}
+
+// A user's XRC QP may report to the kernel's default CQ: the queue that it lacks has to name one.
+Refusal find_cq(Device& device, const Request& request, bool xrc, std::uint32_t cqn, Cq*& cq) {
+  cq = device.cqs.find(cqn);
+  if (cq == nullptr) {
+    return bad_resource(Syndrome::kNoSuchCq);
+  }
+  return request.may_touch(cq->uid) || (xrc && cq->uid == 0) ? Refusal{} : bad_resource(Syndrome::kNotOwner);
+}
+
+Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc, QpObject& qp) {
+  const bool xrc = qpc.st == ServiceType::kXrc;
+  Domain* pd = nullptr;
+  if (const Refusal refusal = find(request, device.pds, qpc.pd, Syndrome::kNoSuchPd, pd)) {
+    return refusal;
+  }
+  if (const Refusal refusal = find_cq(device, request, xrc, qpc.cqn_snd, qp.send_cq)) {
+    return refusal;
+  }
+  if (const Refusal refusal = find_cq(device, request, xrc, qpc.cqn_rcv, qp.recv_cq)) {
+    return refusal;
+  }
+  // Packets of an XRC QP name their SRQ themselves.
+  if (qpc.rq_type == RqType::kSrq && !xrc) {
+    if (const Refusal refusal = find(request, device.srqs, qpc.srqn_rmpn_xrqn, Syndrome::kNoSuchSrq, qp.srq)) {
+      return refusal;
+    }
+  }
+  if (xrc) {
+    const Domain* const xrcd = device.xrcds.find(qpc.xrcd);
+    if (xrcd == nullptr) {
+      return bad_resource(Syndrome::kNoSuchXrcd);
+    }
+    if (xrcd->uid != 0 && !request.may_touch(xrcd->uid)) {
+      return bad_resource(Syndrome::kNotOwner);
+    }
+  }
+  if (!qpc.no_sq) {
+    const UarPage* const uar = device.uars.find(qpc.uar_page);
+    if (uar == nullptr) {
+      return bad_resource(Syndrome::kNoSuchUar);
+    }
+    if (!request.may_touch(uar->uid)) {
+      return bad_resource(Syndrome::kNotOwner);
+    }
+  }
+  return {};
+}
+
+Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObject& qp) {
+  if (const Refusal refusal = find_objects(device, request, qpc, qp)) {
+    return refusal;
+  }
+  if (!scatter_bytes(qpc.cs_res, prm::kScatterResponder32, prm::kScatterResponder64, qp.recv_cq,
+                     qp.inline_scatter_responder_bytes) ||
+      !scatter_bytes(qpc.cs_req, prm::kScatterRequester32, prm::kScatterRequester64, qp.send_cq,
+                     qp.inline_scatter_requester_bytes)) {
+    return bad_parameter(Syndrome::kQpScatterCqe);
+  }
+  qp.uid = request.header.uid;
+  qp.user_index = qpc.user_index;
+  qp.type = static_cast<QpType>(qpc.st);
+  qp.pdn = qpc.pd;
+  qp.xrcd = qpc.xrcd;
+  qp.uar = qpc.uar_page;
+  qp.has_sq = !qpc.no_sq;
+  qp.has_rq = qpc.rq_type == RqType::kRegular;
+  qp.log_rq_entries = qpc.log_rq_size;
+  qp.rq_wqe_bytes = 16u << qpc.log_rq_stride;
+  qp.log_sq_wqebbs = qpc.log_sq_size;
+  qp.doorbell_record = qpc.dbr_addr;
+  qp.reserved_lkey = qpc.rlky;
+  qp.sq_position = qp.has_rq ? std::uint64_t{qp.rq_wqe_bytes} << qp.log_rq_entries : 0;
+  const std::uint64_t sq_bytes = qp.has_sq ? std::uint64_t{kWqebbBytes} << qp.log_sq_wqebbs : 0;
+  return take_pages(request, qpc.log_page_size, qpc.page_offset, qp.sq_position + sq_bytes, qp.pages);
+}
+
+void count_uses(Device& device, QpObject& qp, int change) {
+  const auto by = static_cast<std::uint32_t>(change);
+  device.pds.find(qp.pdn)->users += by;
+  qp.send_cq->users += by;
+  qp.recv_cq->users += by;
+  if (qp.srq != nullptr) {
+    qp.srq->users += by;
+  }
+  if (qp.type == QpType::kXrc) {
+    device.xrcds.find(qp.xrcd)->users += by;
+  }
+}
+
+}  // namespace
+
+Refusal create_qp(Device& device, const Request& request) {
+  const auto in = request.as<prm::CreateQpIn>();
+  if (const Refusal refusal = check_features(request, in)) {
+    return refusal;
+  }
+  if (const Refusal refusal = check_sizes(device.profile, in.qpc)) {
+    return refusal;
+  }
+  auto qp = std::make_unique<QpObject>();
+  if (const Refusal refusal = build(device, request, in.qpc, *qp)) {
+    return refusal;
+  }
+  qp->context = std::make_unique<prm::Qpc>(in.qpc);
+  QpObject* const created = qp.get();
+  if (!device.qps.insert(qp, created->qpn)) {
+    return no_resources();
+  }
+  count_uses(device, *created, 1);
+  if (created->has_sq) {
+    device.uars.find(created->uar)->qps.push_back(created);
+  }
+  request.reply_number(created->qpn);
+  return {};
+}
+
+Refusal query_qp(Device& device, const Request& request) {
+  QpObject* qp = nullptr;
+  if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
+    return refusal;
+  }
+  prm::QueryQpOut out;
+  out.qpc = *qp->context;
+  out.qpc.state = static_cast<prm::QpcState>(qp->state);
+  out.qpc.hw_sq_wqebb_counter = qp->sq_consumed_wqebbs;
+  out.qpc.hw_rq_counter = qp->rq_consumed;
+  request.reply(out);
+  return {};
+}
+
+Refusal destroy_qp(Device& device, const Request& request) {
+  QpObject* qp = nullptr;
+  if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
+    return refusal;
+  }
+  device.transport.forget(*qp);
+  if (qp->has_sq) {
+    std::erase(device.uars.find(qp->uar)->qps, qp);
+  }
+  count_uses(device, *qp, -1);
+  device.qps.erase(qp->qpn);
+  return {};
+}
+
+}  // namespace softhca::hca

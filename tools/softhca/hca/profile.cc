@@ -1,0 +1,145 @@
+#include "tools/softhca/hca/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "wqe/layout.h"
+#include "wqe/prm/cap.h"
+
+namespace softhca::hca {
+
+namespace prm = umlx5::wqe::prm;
+
+namespace {
+
+constexpr std::uint16_t kRoceV2UdpPort = 4791;
+constexpr std::uint16_t kFirstFlowPort = 0xc000, kLastFlowPort = 0xffff;
+constexpr std::uint8_t kLogBlueFlameRegisterBytes = 9;
+
+// Code of a table of `base` << code entries.
+std::uint16_t table_size_code(unsigned entries, unsigned base) {
+  return static_cast<std::uint16_t>(std::bit_width(entries / base) - 1);
+}
+
+void set_queue_limits(const Profile& profile, prm::GeneralCapabilities& cap) {
+  cap.log_max_qp = profile.log_max_qp;
+  cap.log_max_qp_sz = profile.log_max_qp_sz;
+  cap.log_max_cq = profile.log_max_cq;
+  cap.log_max_cq_sz = profile.log_max_cq_sz;
+  cap.log_max_srq = profile.log_max_srq;
+  cap.log_max_srq_sz = profile.log_max_srq_sz;
+  cap.log_max_rmp = profile.log_max_srq;
+  cap.log_max_eq = profile.log_max_eq;
+  cap.log_max_eq_sz = profile.log_max_eq_sz;
+  cap.log_max_mkey = profile.log_max_mkey;
+  cap.log_max_mrw_sz = profile.log_max_region_bytes;
+  cap.log_max_pd = profile.log_max_pd;
+  cap.log_max_xrcd = profile.log_max_xrcd;
+  cap.log_max_transport_domain = profile.log_max_transport_domain;
+  cap.log_max_uctx = profile.log_max_uctx;
+  cap.log_max_ra_req_qp = profile.log_max_ra_req_qp;
+  cap.log_max_ra_res_qp = profile.log_max_ra_res_qp;
+  cap.log_max_msg = profile.log_max_message_bytes;
+  cap.max_wqe_sz_sq = profile.max_wqe_sz_sq_bytes;
+  cap.max_wqe_sz_rq = profile.max_wqe_sz_rq_bytes;
+  cap.max_sgl_for_optimized_performance = 3;
+}
+
+void set_port(const Profile& profile, prm::GeneralCapabilities& cap) {
+  cap.num_ports = 1;
+  cap.native_port_num = 1;
+  cap.port_type = profile.infiniband_port ? prm::kPortTypeInfiniband : prm::kPortTypeEthernet;
+  cap.ib_virt = profile.infiniband_port;
+  cap.roce = !profile.infiniband_port;
+  cap.gid_table_size = table_size_code(profile.gid_table_entries, 8);
+  cap.pkey_table_size = table_size_code(profile.pkey_table_entries, 128);
+  cap.local_ca_ack_delay = 16;
+  cap.max_tc = 8;
+  cap.stat_rate_support = 0xffff;
+}
+
+prm::GeneralCapabilities general_capabilities(const Profile& profile) {
+  prm::GeneralCapabilities cap;
+  set_queue_limits(profile, cap);
+  set_port(profile, cap);
+  cap.rc = cap.uc = cap.ud = cap.xrc = true;
+  cap.atomic = true;
+  cap.cqe_version = 1;
+  cap.sctr_data_cqe = true;
+  cap.cq_resize = cap.cq_oi = cap.cq_eq_remap = true;
+  cap.block_lb_mc = true;
+  cap.imaicl = true;
+  cap.pkv = cap.qkv = true;
+  cap.dump_fill_mkey = cap.null_mkey = true;
+  cap.umr_modify_entity_size_disabled = true;  // page lists come with CREATE_MKEY, not by UMR work requests
+  cap.umr_fence = prm::kUmrFenceNone;
+  cap.uar_4k = true;
+  cap.log_pg_sz = 12;
+  cap.log_uar_page_sz = 0;  // 4 KB << n
+  cap.num_of_uars_per_page = 1;
+  cap.uar_sz = 5;  // a BAR of 32 MB
+  cap.bf = true;
+  cap.log_bf_reg_size = kLogBlueFlameRegisterBytes;
+  cap.device_frequency_khz = profile.clock_khz;
+  cap.device_frequency_mhz = profile.clock_khz / 1000;
+  return cap;
+}
+
+prm::AtomicCapabilities atomic_capabilities(const Profile&) {
+  prm::AtomicCapabilities cap;
+  cap.atomic_operations = prm::kAtomicCompareSwap | prm::kAtomicFetchAdd;
+  cap.atomic_size_qp = 1 << 3;                    // 8 bytes
+  cap.supported_req_8b_endianness_mode_1 = true;  // operands in the host's byte order
+  cap.req_8b_endianness_mode = 1;
+  return cap;
+}
+
+prm::RoceCapabilities roce_capabilities(const Profile& profile) {
+  prm::RoceCapabilities cap;
+  if (profile.infiniband_port) {
+    return cap;
+  }
+  cap.roce_version = prm::kRoceVersion2;
+  cap.l3_type = prm::kRoceL3Ipv4AndIpv6;
+  cap.r_roce_dest_udp_port = kRoceV2UdpPort;
+  cap.r_roce_min_src_udp_port = kFirstFlowPort;
+  cap.r_roce_max_src_udp_port = kLastFlowPort;
+  cap.roce_address_table_size = profile.gid_table_entries;
+  return cap;
+}
+
+// A reader may ask for the head of a group only.
+template <typename Capabilities>
+void write_head(const Capabilities& capabilities, std::span<std::byte> out) {
+  std::array<std::byte, Capabilities::kBytes> bytes;
+  umlx5::wqe::store(bytes.data(), capabilities);
+  std::ranges::copy(std::span(bytes).first(std::min(bytes.size(), out.size())), out.begin());
+}
+
+}  // namespace
+
+bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<std::byte> out) {
+  switch (static_cast<prm::CapabilityGroup>(group)) {
+    case prm::CapabilityGroup::kGeneral:
+      write_head(general_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kAtomic:
+      write_head(atomic_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kRoce:
+      write_head(roce_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kOdp:  // known and without any capability
+    case prm::CapabilityGroup::kQos:
+    case prm::CapabilityGroup::kEthernetOffloads:
+    case prm::CapabilityGroup::kFlowTable:
+    case prm::CapabilityGroup::kDeviceMemory:
+    case prm::CapabilityGroup::kDeviceEvent:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace softhca::hca

@@ -1,0 +1,211 @@
+#include "tools/softhca/hca/syndrome.h"
+
+namespace softhca::hca {
+
+std::string_view words(Syndrome syndrome) {
+  switch (syndrome) {
+    case Syndrome::kNone:
+      return "no syndrome";
+    case Syndrome::kUnknownCommand:
+      return "the opcode is no command of the specification";
+    case Syndrome::kCommandNotImplemented:
+      return "the device does not implement this command";
+    case Syndrome::kUnknownModifier:
+      return "op_mod is not one of this command's";
+    case Syndrome::kInputTooShort:
+      return "the input mailbox ends before the fields of this command";
+    case Syndrome::kPageListTooShort:
+      return "the input mailbox ends before the page addresses that the object's size needs";
+    case Syndrome::kOutputTooShort:
+      return "the output mailbox has no room for the result";
+    case Syndrome::kUnknownUser:
+      return "uid is no user context";
+    case Syndrome::kNotOwner:
+      return "the object belongs to another user context";
+    case Syndrome::kNeedsKernel:
+      return "only the kernel (uid 0) may give this command";
+    case Syndrome::kNoNumberLeft:
+      return "all numbers of this kind of object are in use";
+    case Syndrome::kNoSuchPd:
+      return "the protection domain does not exist";
+    case Syndrome::kNoSuchUar:
+      return "the UAR page is not allocated";
+    case Syndrome::kNoSuchXrcd:
+      return "the XRC domain does not exist";
+    case Syndrome::kNoSuchTransportDomain:
+      return "the transport domain does not exist";
+    case Syndrome::kNoSuchMkey:
+      return "the memory key does not exist";
+    case Syndrome::kNoSuchEq:
+      return "the event queue does not exist";
+    case Syndrome::kNoSuchCq:
+      return "the completion queue does not exist";
+    case Syndrome::kNoSuchSrq:
+      return "the shared receive queue does not exist";
+    case Syndrome::kNoSuchQp:
+      return "the queue pair does not exist";
+    case Syndrome::kNoSuchUctx:
+      return "the user context does not exist";
+    case Syndrome::kWrongSrqKind:
+      return "the number is a shared receive queue of another kind (SRQ, XRC SRQ, RMP)";
+    case Syndrome::kPdInUse:
+      return "memory keys or queues use the protection domain";
+    case Syndrome::kUarInUse:
+      return "queues use the UAR page";
+    case Syndrome::kXrcdInUse:
+      return "queues use the XRC domain";
+    case Syndrome::kEqInUse:
+      return "completion queues report to the event queue";
+    case Syndrome::kCqInUse:
+      return "queue pairs or XRC SRQs report to the completion queue";
+    case Syndrome::kSrqInUse:
+      return "queue pairs use the shared receive queue";
+    case Syndrome::kUctxInUse:
+      return "objects of the user context still exist";
+    case Syndrome::kUmemUnsupported:
+      return "queues in registered user memory (umem) are not supported";
+    case Syndrome::kPageSize:
+      return "the page size is out of range";
+    case Syndrome::kPageOffset:
+      return "the queue does not start at a multiple of its entries' alignment";
+    case Syndrome::kPageMisaligned:
+      return "a page address is not a multiple of the page size";
+    case Syndrome::kDoorbellRecordMisaligned:
+      return "the doorbell record's address is not a multiple of its size";
+    case Syndrome::kMkeyMode:
+      return "the access mode is not supported: physical addresses and page lists are";
+    case Syndrome::kMkeyLength:
+      return "the region's length is zero or beyond the largest supported";
+    case Syndrome::kMkeyTranslations:
+      return "translations_octword_size is smaller than the entries given";
+    case Syndrome::kMkeyTooFewPages:
+      return "the page list does not cover start address and length";
+    case Syndrome::kMkeyBsf:
+      return "signature and crypto contexts (BSF) are not supported";
+    case Syndrome::kMkeyAddressWraps:
+      return "start address and length go past the end of the address space";
+    case Syndrome::kMkeyByName:
+      return "the device chooses the index of a memory key itself";
+    case Syndrome::kMkeyPhysicalByUser:
+      return "only the kernel (uid 0) may create keys of physical addresses";
+    case Syndrome::kEqSize:
+      return "log_eq_size is beyond the largest supported";
+    case Syndrome::kEqVector:
+      return "the interrupt vector does not exist";
+    case Syndrome::kEqEvents:
+      return "an event is asked for that the device never raises";
+    case Syndrome::kCqSize:
+      return "log_cq_size is beyond the largest supported";
+    case Syndrome::kCqeSize:
+      return "cqe_sz is none of 64, 128 and 128 padded";
+    case Syndrome::kCqCompression:
+      return "CQE compression is not supported";
+    case Syndrome::kCqCollapsed:
+      return "collapsed CQs are not supported";
+    case Syndrome::kCqApu:
+      return "CQs of a processor unit are not supported";
+    case Syndrome::kCqModeration:
+      return "CQ moderation is not supported";
+    case Syndrome::kCqFieldSelect:
+      return "the field select mask has unknown bits or lacks the size";
+    case Syndrome::kCqResizeTooSmall:
+      return "the new buffer cannot hold the entries that wait";
+    case Syndrome::kCqInError:
+      return "the CQ is in error";
+    case Syndrome::kCqBusyResizing:
+      return "the CQ has no free entry for the RESIZE entry";
+    case Syndrome::kSrqSize:
+      return "log_srq_size is beyond the largest supported";
+    case Syndrome::kSrqStride:
+      return "the WQE stride is out of range";
+    case Syndrome::kSrqLimit:
+      return "the limit is greater than the number of entries";
+    case Syndrome::kSrqType:
+      return "only linked lists of WQEs are supported";
+    case Syndrome::kSrqSignature:
+      return "WQE signatures are not supported";
+    case Syndrome::kSrqFieldSelect:
+      return "the bitmask asks for a field that cannot be modified";
+    case Syndrome::kSrqContainer:
+      return "container SRQs are not supported";
+    case Syndrome::kRmpState:
+      return "the state is none of ready and error, or does not follow the RMP's state";
+    case Syndrome::kQpType:
+      return "this service type is not supported";
+    case Syndrome::kQpNoQueue:
+      return "the QP has neither a send nor a receive queue";
+    case Syndrome::kQpSqSize:
+      return "log_sq_size is beyond the largest supported";
+    case Syndrome::kQpRqSize:
+      return "log_rq_size is beyond the largest supported";
+    case Syndrome::kQpRqStride:
+      return "the receive WQE's stride is beyond the largest supported";
+    case Syndrome::kQpRqType:
+      return "rq_type is not supported, or contradicts the service type";
+    case Syndrome::kQpSignature:
+      return "WQE signatures are not supported";
+    case Syndrome::kQpCrossChannel:
+      return "cross-channel (CORE-Direct) queues are not supported";
+    case Syndrome::kQpScatterCqe:
+      return "cs_req or cs_res is not one of the codes, or needs 128-byte CQEs";
+    case Syndrome::kQpReservedLkey:
+      return "the reserved lkey is for the kernel's QPs only";
+    case Syndrome::kQpMessageSize:
+      return "log_msg_max is beyond the largest supported";
+    case Syndrome::kQpOffload:
+      return "this offload type is not supported";
+    case Syndrome::kQpExtension:
+      return "the QP context extension selects a field that is not supported";
+    case Syndrome::kQpInputNumber:
+      return "the device chooses the QP's number itself";
+    case Syndrome::kQpEce:
+      return "ECE options are not supported";
+    case Syndrome::kQpState:
+      return "this command does not lead on from the QP's state";
+    case Syndrome::kQpOptionalParameter:
+      return "opt_param_mask has a bit that this transition does not take for this service type";
+    case Syndrome::kQpAlternatePath:
+      return "automatic path migration is not supported";
+    case Syndrome::kQpPort:
+      return "the port does not exist";
+    case Syndrome::kQpPkeyIndex:
+      return "the P_Key index is beyond the table";
+    case Syndrome::kQpGidIndex:
+      return "the GID index is beyond the table, or its entry is empty";
+    case Syndrome::kQpRemoteGid:
+      return "the remote GID is not an IPv4 address in RoCE v2's form";
+    case Syndrome::kQpNoGrh:
+      return "an address path of this port needs a GRH";
+    case Syndrome::kQpMtu:
+      return "the path MTU is not one of the codes, or beyond the port's";
+    case Syndrome::kQpRdAtomic:
+      return "more outstanding reads and atomics than the device supports";
+    case Syndrome::kQpAtomicMode:
+      return "the atomic mode is not supported";
+    case Syndrome::kQpRemoteQpn:
+      return "the remote QP number is zero";
+    case Syndrome::kCapabilityGroup:
+      return "the capability group is unknown";
+    case Syndrome::kOtherFunction:
+      return "there is no other function than this one";
+    case Syndrome::kGidTableIndex:
+      return "the index is beyond the GID table";
+    case Syndrome::kGidType:
+      return "the entry is neither empty nor RoCE v2 over IPv4 or IPv6";
+    case Syndrome::kVportNumber:
+      return "there is no such virtual port";
+    case Syndrome::kPagesState:
+      return "MANAGE_PAGES gives or takes more pages than are asked";
+    case Syndrome::kRegister:
+      return "the register is unknown";
+    case Syndrome::kRegisterReadOnly:
+      return "the register cannot be written";
+    case Syndrome::kIssi:
+      return "the interface revision is not supported";
+    case Syndrome::kSetCapability:
+      return "a capability is wanted that the device does not have";
+  }
+  return {};
+}
+
+}  // namespace softhca::hca
