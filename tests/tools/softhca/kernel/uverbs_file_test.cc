@@ -1,0 +1,528 @@
+// Requests as stock libmlx5 44 and libibverbs 44 send them, and wrong ones; errno values are ib_uverbs' and mlx5_ib's.
+#include "tools/softhca/kernel/uverbs_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tools/softhca/kernel/soft_kernel.h"
+
+namespace softhca::kernel {
+namespace {
+
+class UverbsFileTest : public testing::Test, protected SoftKernel {
+ protected:
+  void SetUp() override { ASSERT_NE(file, nullptr); }
+  void open_context() { ASSERT_EQ(get_context(), 0); }
+  // Context, PD, UAR and CQ.
+  void open_all() {
+    open_context();
+    ASSERT_EQ(alloc_async_fd(async_fd), 0);
+    ASSERT_EQ(alloc_pd(pd, pdn), 0);
+    ASSERT_EQ(alloc_uar(uar_handle, uar, uar_offset), 0);
+    std::uint32_t cqe = 0;
+    ASSERT_EQ(create_cq(255, cq_driver(uar), cq, cqe), 0);
+    ASSERT_EQ(cqe, 255u);
+  }
+  int destroy(std::uint16_t object, std::uint16_t method, std::uint16_t attr, std::uint32_t handle) {
+    return Ioctl(object, method).handle(attr, handle).run(*file);
+  }
+  int destroy_qp(std::uint32_t handle) {
+    std::uint32_t events = 0;
+    return Ioctl(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY)
+        .out(UVERBS_ATTR_DESTROY_QP_RESP, events)
+        .handle(UVERBS_ATTR_DESTROY_QP_HANDLE, handle)
+        .run(*file);
+  }
+  int destroy_cq(std::uint32_t handle) {
+    ib_uverbs_destroy_cq_resp events{};
+    return Ioctl(UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY)
+        .out(UVERBS_ATTR_DESTROY_CQ_RESP, events)
+        .handle(UVERBS_ATTR_DESTROY_CQ_HANDLE, handle)
+        .run(*file);
+  }
+  int destroy_pd(std::uint32_t handle) {
+    return destroy(UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, UVERBS_ATTR_DESTROY_PD_HANDLE, handle);
+  }
+  int modify(const ib_uverbs_modify_qp& m) { return invoke(*file, IB_USER_VERBS_CMD_MODIFY_QP, as_bytes(m)); }
+  // Without the flexible end, which has no place in a C++ copy.
+  static std::array<std::byte, sizeof(ib_uverbs_modify_qp)> as_bytes(const ib_uverbs_modify_qp& m) {
+    std::array<std::byte, sizeof m> bytes{};
+    std::memcpy(bytes.data(), &m, sizeof m);
+    return bytes;
+  }
+  static void to_init(ib_uverbs_modify_qp& m, std::uint32_t qp) {
+    std::memset(&m, 0, sizeof m);
+    m.qp_handle = qp;
+    m.attr_mask = 1 | 1 << 3 | 1 << 4 | 1 << 5;  // STATE, ACCESS_FLAGS, PKEY_INDEX, PORT
+    m.qp_state = 1;
+    m.port_num = 1;
+    m.qp_access_flags = 7;
+  }
+  static void to_rtr(ib_uverbs_modify_qp& m, std::uint32_t qp) {
+    std::memset(&m, 0, sizeof m);
+    m.qp_handle = qp;
+    m.attr_mask = 1 | 1 << 7 | 1 << 8 | 1 << 20 | 1 << 12 | 1 << 17 | 1 << 15;
+    m.qp_state = 2;
+    m.path_mtu = 3;
+    m.dest_qp_num = 0x81;
+    m.rq_psn = 0x123;
+    m.max_dest_rd_atomic = 4;
+    m.min_rnr_timer = 12;
+    const Gid gid = gid_of_ipv4(0x7f000005);
+    std::memcpy(m.dest.dgid, gid.data(), gid.size());
+    m.dest.is_global = 1;
+    m.dest.hop_limit = 64;
+    m.dest.port_num = 1;
+  }
+  static void to_rts(ib_uverbs_modify_qp& m, std::uint32_t qp) {
+    std::memset(&m, 0, sizeof m);
+    m.qp_handle = qp;
+    m.attr_mask = 1 | 1 << 16 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 13;
+    m.qp_state = 3;
+    m.sq_psn = 0x456;
+    m.timeout = 14;
+    m.retry_cnt = 7;
+    m.rnr_retry = 7;
+    m.max_rd_atomic = 4;
+  }
+
+  int async_fd = -1;
+  std::uint32_t pd = 0, pdn = 0, uar_handle = 0, uar = 0, cq = 0;
+  std::uint64_t uar_offset = 0;
+};
+
+TEST_F(UverbsFileTest, FirstRequestOfLibibverbsAsksWhetherInvokeWriteWorks) {
+  EXPECT_EQ(Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE)
+                .attr(UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_QUERY_DEVICE)
+                .run(*file),
+            ENOSPC);
+}
+
+TEST_F(UverbsFileTest, ContextHasDynamicUars) {
+  mlx5_ib_alloc_ucontext_resp response{};
+  ASSERT_EQ(get_context(response), 0);
+  EXPECT_EQ(response.response_length, 72u);
+  EXPECT_EQ(response.tot_bfregs, 0u);
+  EXPECT_EQ(response.cqe_version, 1);
+  EXPECT_EQ(response.num_ports, 1);
+  EXPECT_EQ(response.cache_line_size, 64u);
+  EXPECT_EQ(response.max_send_wqebb, 32768u);
+  EXPECT_EQ(response.max_sq_desc_sz, 1024);
+  EXPECT_EQ(get_context(response), EINVAL);  // one for each file
+}
+
+TEST_F(UverbsFileTest, ContextRequestIsChecked) {
+  auto run = [&](mlx5_ib_alloc_ucontext_req_v2 request) {
+    mlx5_ib_alloc_ucontext_resp response{};
+    return Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT)
+        .in(UVERBS_ATTR_UHW_IN, request)
+        .out(UVERBS_ATTR_UHW_OUT, response)
+        .run(*file);
+  };
+  auto request = context_request();
+  request.flags |= 2;
+  EXPECT_EQ(run(request), EOPNOTSUPP);
+  request = context_request();
+  request.comp_mask = 1;
+  EXPECT_EQ(run(request), EOPNOTSUPP);
+  request = context_request();
+  request.reserved2 = 1;
+  EXPECT_EQ(run(request), EOPNOTSUPP);
+  request = context_request();
+  request.lib_caps = 0;
+  EXPECT_EQ(run(request), EOPNOTSUPP);
+  EXPECT_EQ(run(context_request()), 0);
+}
+
+TEST_F(UverbsFileTest, NothingWorksBeforeTheContext) {
+  EXPECT_EQ(alloc_pd(pd, pdn), EINVAL);
+  EXPECT_EQ(alloc_uar(uar_handle, uar, uar_offset), EINVAL);
+  EXPECT_FALSE(file->mmap(4096, PROT_WRITE, 0x900 * 4096).has_value());
+}
+
+TEST_F(UverbsFileTest, HeadersAreChecked) {
+  open_context();
+  std::uint32_t handle = 0;
+  Ioctl request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+  request.in(UVERBS_ATTR_WRITE_CMD, std::uint64_t{IB_USER_VERBS_CMD_ALLOC_PD})
+      .in(UVERBS_ATTR_CORE_IN, std::uint64_t{0})
+      .out(UVERBS_ATTR_CORE_OUT, handle);
+  ASSERT_EQ(request.run(*file), 0);
+  EXPECT_EQ(request.attr_of(UVERBS_ATTR_CORE_OUT).flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
+  request.header().length += 1;
+  EXPECT_EQ(request.run_as_it_is(*file), EINVAL);
+  request.header().reserved1 = 1;
+  EXPECT_EQ(request.run(*file), EPROTONOSUPPORT);
+  request.header().reserved1 = 0;
+  request.header().driver_id = RDMA_DRIVER_MLX4;
+  EXPECT_EQ(request.run(*file), EINVAL);
+  EXPECT_EQ(file->ioctl(0), EFAULT);
+  EXPECT_EQ(Ioctl(0x1001, 0x1000).run(*file), EPROTONOSUPPORT);
+  EXPECT_EQ(Ioctl(UVERBS_OBJECT_QP, 7).run(*file), EPROTONOSUPPORT);
+}
+
+TEST_F(UverbsFileTest, AttributesAreChecked) {
+  open_context();
+  std::uint32_t handle = 0;
+  auto request = [&] {
+    Ioctl base(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+    base.in(UVERBS_ATTR_WRITE_CMD, std::uint64_t{IB_USER_VERBS_CMD_ALLOC_PD})
+        .in(UVERBS_ATTR_CORE_IN, std::uint64_t{0})
+        .out(UVERBS_ATTR_CORE_OUT, handle);
+    return base;
+  };
+  EXPECT_EQ(request().attr(77, 8, 0).run(*file), EPROTONOSUPPORT);                    // unknown and mandatory
+  EXPECT_EQ(request().attr(77, 8, 0, 0).run(*file), 0);                               // unknown and optional
+  EXPECT_EQ(request().in(UVERBS_ATTR_CORE_IN, std::uint64_t{0}).run(*file), EINVAL);  // twice
+  EXPECT_EQ(request().attr(UVERBS_ATTR_UHW_OUT, 4, 8).run(*file), EFAULT);            // a bad address
+  Ioctl lacks(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+  EXPECT_EQ(lacks.in(UVERBS_ATTR_CORE_IN, std::uint64_t{0}).run(*file), EINVAL);  // no command
+  EXPECT_EQ(Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE).attr(UVERBS_ATTR_WRITE_CMD, 4, 3).run(*file),
+            EINVAL);  // 4 bytes where 8 belong
+  EXPECT_EQ(invoke(*file, 0x100, std::uint64_t{0}), EINVAL);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_POLL_CQ, std::uint64_t{0}), EOPNOTSUPP);
+}
+
+TEST_F(UverbsFileTest, DeviceAndPort) {
+  open_context();
+  std::array<std::byte, 304> core{};
+  std::array<std::byte, 104> driver{};
+  ASSERT_EQ(invoke(*file, 0x80000001, std::uint64_t{0}, core, Nothing{}, driver), 0);
+  ib_uverbs_ex_query_device_resp response{};
+  std::memcpy(&response, core.data(), sizeof response);
+  EXPECT_EQ(response.response_length, 304u);
+  EXPECT_EQ(response.base.max_qp, 1u << 17);
+  EXPECT_EQ(response.base.max_qp_wr, 32768u);
+  EXPECT_EQ(response.base.vendor_part_id, 0x101du);
+  EXPECT_EQ(response.base.phys_port_cnt, 1);
+  EXPECT_EQ(response.base.fw_ver, 22ull << 32 | 41 << 16 | 1000);
+  EXPECT_EQ(__builtin_bswap64(response.base.node_guid), 0x020000ff7f00004dull);
+
+  ib_uverbs_query_port_resp_ex port{};
+  const std::uint64_t one = 1, two = 2;
+  EXPECT_EQ(Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT)
+                .in(UVERBS_ATTR_QUERY_PORT_PORT_NUM, one)
+                .out(UVERBS_ATTR_QUERY_PORT_RESP, port)
+                .run(*file),
+            0);
+  EXPECT_EQ(port.legacy_resp.state, 4);       // active
+  EXPECT_EQ(port.legacy_resp.link_layer, 2);  // Ethernet
+  EXPECT_EQ(port.legacy_resp.active_mtu, 5);
+  EXPECT_EQ(Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT)
+                .in(UVERBS_ATTR_QUERY_PORT_PORT_NUM, two)
+                .out(UVERBS_ATTR_QUERY_PORT_RESP, port)
+                .run(*file),
+            EINVAL);
+}
+
+TEST_F(UverbsFileTest, GidIsTheAddressMapped) {
+  open_context();
+  ib_uverbs_gid_entry entry{};
+  auto query = [&](std::uint64_t index) {
+    return Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY)
+        .in(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, std::uint64_t{1})
+        .in(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index)
+        .in(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, std::uint32_t{0})
+        .out(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry)
+        .run(*file);
+  };
+  ASSERT_EQ(query(0), 0);
+  const std::array<std::uint8_t, 16> expected{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 77};
+  EXPECT_EQ(std::memcmp(entry.gid, expected.data(), 16), 0);
+  EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IB_UVERBS_GID_TYPE_ROCE_V2));
+  EXPECT_EQ(query(1), ENODATA);
+  EXPECT_EQ(query(5000), EINVAL);
+  EXPECT_EQ(device->attribute("ports/1/gids/0").value(), "0000:0000:0000:0000:0000:ffff:7f00:004d");
+  EXPECT_EQ(device->attribute("ports/1/gid_attrs/types/0").value(), "RoCE v2");
+  EXPECT_EQ(device->attribute("fw_ver").value(), "22.41.1000");
+  EXPECT_EQ(device->attribute("node_guid").value(), "0200:00ff:7f00:004d");
+  EXPECT_EQ(device->attribute("no/such").error(), ENOENT);
+}
+
+TEST_F(UverbsFileTest, UarIsMappedAtTheOffsetItGave) {
+  open_context();
+  ASSERT_EQ(alloc_uar(uar_handle, uar, uar_offset), 0);
+  EXPECT_EQ(uar_offset >> 20, 9u);  // the kernel's first dynamic mapping command
+  const auto page = file->mmap(4096, PROT_WRITE, uar_offset);
+  ASSERT_TRUE(page.has_value());
+  (*page)[0x800] = std::byte{0};
+  EXPECT_EQ(file->mmap(8192, PROT_WRITE, uar_offset).error(), EINVAL);
+  EXPECT_EQ(file->mmap(4096, PROT_WRITE, uar_offset + 4096).error(), EINVAL);
+  EXPECT_EQ(file->munmap(*page, 4096), 0);
+  EXPECT_EQ(
+      destroy(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE, uar_handle), 0);
+  EXPECT_EQ(file->mmap(4096, PROT_WRITE, uar_offset).error(), EINVAL);
+}
+
+TEST_F(UverbsFileTest, MemoryRegions) {
+  open_all();
+  std::array<std::uint32_t, 3> mr{};
+  ASSERT_EQ(reg_mr(pd, address_of(memory) + 100, 70'000, 7, mr), 0);
+  EXPECT_EQ(mr[1], mr[2]);
+  EXPECT_NE(mr[1], 0u);
+  EXPECT_EQ(destroy_pd(pd), EBUSY);  // the region uses it
+  std::array<std::uint32_t, 3> other{};
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 2, other), EINVAL);         // REMOTE_WRITE alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 8, other), EINVAL);         // REMOTE_ATOMIC alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 15, other), EINVAL);  // no such right
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 20 | 1, other), 0);   // an optional one
+  EXPECT_EQ(reg_mr(pd, address_of(memory), ~std::uint64_t{0}, 1, other), EINVAL);
+  EXPECT_EQ(reg_mr(pd, 4096, 4096, 1, other), EFAULT);
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 0, 1, other), EINVAL);
+  EXPECT_EQ(reg_mr(cq, address_of(memory), 4096, 1, other), EINVAL);  // not a PD
+  EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), 0);
+  EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), ENOENT);
+  EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, pd), EINVAL);
+}
+
+TEST_F(UverbsFileTest, CqRequestIsChecked) {
+  open_all();
+  std::uint32_t handle = 0, cqe = 0;
+  auto driver = cq_driver(uar);
+  driver.cqe_size = 32;
+  EXPECT_EQ(create_cq(63, driver, handle, cqe), EINVAL);
+  driver = cq_driver(uar);
+  driver.flags = 0;  // no UAR page in a context with dynamic UARs
+  EXPECT_EQ(create_cq(63, driver, handle, cqe), EINVAL);
+  driver = cq_driver(uar);
+  driver.reserved1 = 1;
+  EXPECT_EQ(create_cq(63, driver, handle, cqe), EINVAL);
+  driver = cq_driver(uar);
+  driver.buf_addr = 4096;
+  EXPECT_EQ(create_cq(63, driver, handle, cqe), EFAULT);
+  driver = cq_driver(uar);
+  driver.buf_addr += 8;
+  EXPECT_EQ(create_cq(63, driver, handle, cqe), EINVAL);
+  EXPECT_EQ(create_cq(1u << 22, cq_driver(uar), handle, cqe), EINVAL);
+  ASSERT_EQ(create_cq(100, cq_driver(uar), handle, cqe), 0);
+  EXPECT_EQ(cqe, 127u);
+  EXPECT_EQ(destroy_cq(handle), 0);
+  EXPECT_EQ(destroy_cq(handle), ENOENT);
+}
+
+TEST_F(UverbsFileTest, QpLivesFromResetToRts) {
+  open_all();
+  QpAnswer qp;
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_RC, pd, cq, qp_driver(uar), kSmallCap, qp), 0);
+  EXPECT_NE(qp.qpn, 0u);
+  EXPECT_EQ(qp.cap.max_send_wr, 16u);
+  EXPECT_EQ(qp.cap.max_recv_wr, 16u);
+  EXPECT_EQ(destroy_cq(cq), EBUSY);
+  EXPECT_EQ(destroy_pd(pd), EBUSY);
+
+  ib_uverbs_modify_qp m;
+  to_rtr(m, qp.handle);
+  EXPECT_EQ(modify(m), EINVAL);  // from RESET
+  to_init(m, qp.handle);
+  m.port_num = 2;
+  EXPECT_EQ(modify(m), EINVAL);
+  to_init(m, qp.handle);
+  m.pkey_index = 1;
+  EXPECT_EQ(modify(m), EINVAL);
+  to_init(m, qp.handle);
+  m.attr_mask |= 1 << 25;
+  EXPECT_EQ(modify(m), EOPNOTSUPP);
+  to_init(m, qp.handle);
+  ASSERT_EQ(modify(m), 0);
+  to_rtr(m, qp.handle);
+  m.dest.is_global = 0;
+  EXPECT_EQ(modify(m), EINVAL);
+  to_rtr(m, qp.handle);
+  m.path_mtu = 6;
+  EXPECT_EQ(modify(m), EINVAL);
+  to_rtr(m, qp.handle);
+  m.max_dest_rd_atomic = 17;
+  EXPECT_EQ(modify(m), EINVAL);
+  to_rtr(m, qp.handle);
+  ASSERT_EQ(modify(m), 0);
+  to_rts(m, qp.handle);
+  ASSERT_EQ(modify(m), 0);
+
+  struct {
+    std::uint64_t response;
+    std::uint32_t qp, mask;
+  } const query{0, qp.handle, 0xffffffff};
+  std::array<std::byte, sizeof(ib_uverbs_query_qp_resp)> answer{};
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_QUERY_QP, query, answer), 0);
+  ib_uverbs_query_qp_resp r;
+  std::memcpy(&r, answer.data(), sizeof answer);
+  EXPECT_EQ(r.qp_state, 3);
+  EXPECT_EQ(r.path_mtu, 3);
+  EXPECT_EQ(r.dest_qp_num, 0x81u);
+  EXPECT_EQ(r.max_recv_wr, 16u);
+  EXPECT_EQ(r.timeout, 14);
+  EXPECT_EQ(r.retry_cnt, 7);
+  EXPECT_EQ(r.max_dest_rd_atomic, 4);
+  EXPECT_EQ(r.qp_access_flags & 6u, 6u);
+  EXPECT_EQ(r.dest.dgid[15], 5);
+
+  EXPECT_EQ(destroy_qp(qp.handle), 0);
+  EXPECT_EQ(destroy_cq(cq), 0);
+  EXPECT_EQ(destroy_pd(pd), 0);
+}
+
+TEST_F(UverbsFileTest, QpRequestIsChecked) {
+  open_all();
+  QpAnswer qp;
+  const auto create = [&](const mlx5_ib_create_qp& driver, const ib_uverbs_qp_cap& cap = kSmallCap) {
+    return create_qp(IB_UVERBS_QPT_RC, pd, cq, driver, cap, qp);
+  };
+  auto driver = qp_driver(uar);
+  driver.sq_wqe_count = 63;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver.sq_wqe_count = 1 << 16;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.flags &= ~std::uint32_t{MLX5_QP_FLAG_UAR_PAGE_INDEX};
+  EXPECT_EQ(create(driver), EINVAL);
+  driver.flags |= MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_BFREG_INDEX;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.flags |= MLX5_QP_FLAG_TUNNEL_OFFLOADS;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.flags |= 1u << 20;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.reserved = 1;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.uidx = 0xffffff;
+  EXPECT_EQ(create(driver), EINVAL);
+  driver = qp_driver(uar);
+  driver.buf_addr = 4096;
+  EXPECT_EQ(create(driver), EFAULT);
+  driver = qp_driver(uar);
+  driver.bfreg_index = 0x3ff;  // not allocated
+  EXPECT_EQ(create(driver), EINVAL);
+  auto cap = kSmallCap;
+  cap.max_recv_wr = 0;  // then there is no receive queue, and the driver must not describe one
+  EXPECT_EQ(create(qp_driver(uar), cap), EINVAL);
+  cap.max_recv_wr = 40'000;
+  EXPECT_EQ(create(qp_driver(uar), cap), EINVAL);
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_RAW_PACKET, pd, cq, qp_driver(uar), kSmallCap, qp), EOPNOTSUPP);
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_DRIVER, pd, cq, qp_driver(uar), kSmallCap, qp), EOPNOTSUPP);
+  EXPECT_EQ(create_qp(6, pd, cq, qp_driver(uar), kSmallCap, qp), EINVAL);
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_RC, cq, cq, qp_driver(uar), kSmallCap, qp), EINVAL);
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_RC, 9999, cq, qp_driver(uar), kSmallCap, qp), ENOENT);
+  EXPECT_EQ(create(qp_driver(uar)), 0);
+}
+
+TEST_F(UverbsFileTest, AddressHandleGivesTheMac) {
+  open_all();
+  struct {
+    std::uint64_t response, user_handle;
+    std::uint32_t pd, reserved;
+    ib_uverbs_ah_attr attr;
+  } request{0, 1, pd, 0, {}};
+  const Gid gid = gid_of_ipv4(0x7f000005);
+  std::memcpy(request.attr.grh.dgid, gid.data(), gid.size());
+  request.attr.is_global = 1;
+  request.attr.port_num = 1;
+  std::uint32_t handle = 0;
+  std::array<std::uint8_t, 16> driver{};
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), 0);
+  EXPECT_EQ(driver, (std::array<std::uint8_t, 16>{10, 0, 0, 0, 2, 0, 127, 0, 0, 5}));
+  request.attr.is_global = 0;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), EINVAL);
+}
+
+TEST_F(UverbsFileTest, DevxAnswersCapabilities) {
+  open_context();
+  std::array<std::uint8_t, 16> in{0x01, 0x00, 0, 0, 0, 0, 0, 1};  // QUERY_HCA_CAP, general, current
+  std::array<std::uint8_t, 4112> out{};
+  ASSERT_EQ(Ioctl(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER)
+                .in(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in)
+                .out(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, out)
+                .run(*file),
+            0);
+  EXPECT_EQ(out[0], 0);
+  EXPECT_EQ(out[0x10 + 0x13] & 0x1f, 17);  // log_max_qp
+  in[7] = 0x7f;                            // no such group
+  EXPECT_EQ(Ioctl(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER)
+                .in(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in)
+                .out(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, out)
+                .run(*file),
+            EREMOTEIO);
+  EXPECT_NE(out[0], 0);
+  in = {0x05, 0x00};  // CREATE_QP is not a general command
+  EXPECT_EQ(Ioctl(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER)
+                .in(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in)
+                .out(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, out)
+                .run(*file),
+            EINVAL);
+}
+
+TEST_F(UverbsFileTest, WriteCommandsAreSized) {
+  struct {
+    ib_uverbs_cmd_hdr header;
+    std::uint64_t response;
+    mlx5_ib_alloc_ucontext_req_v2 driver;
+  } request{{IB_USER_VERBS_CMD_GET_CONTEXT, sizeof request / 4, 20}, 0, context_request()};
+  struct {
+    std::uint32_t async_fd, vectors;
+    mlx5_ib_alloc_ucontext_resp driver;
+  } response{};
+  static_assert(sizeof response == 80);
+  request.response = address_of(&response);
+  const auto run = [&](std::size_t bytes) { return file->write(address_of(&request), bytes); };
+  EXPECT_EQ(run(7), EINVAL);
+  EXPECT_EQ(run(sizeof request - 4), EINVAL);
+  request.header.out_words = 1;
+  EXPECT_EQ(run(sizeof request), ENOSPC);
+  request.header.out_words = 20;
+  ASSERT_EQ(run(sizeof request), 0);
+  EXPECT_EQ(response.driver.response_length, 72u);
+  EXPECT_TRUE(::write(static_cast<int>(response.async_fd), "", 0) >= -1);
+  EXPECT_EQ(file->write(8, 16), EFAULT);
+
+  struct {
+    ib_uverbs_cmd_hdr header;
+    ib_uverbs_ex_cmd_hdr ex;
+    std::uint64_t core;
+  } query{{0x80000001, 1, 38}, {0, 0, 13, 0}, 0};
+  std::array<std::byte, 304 + 104> answer{};
+  query.ex.response = address_of(answer.data());
+  EXPECT_EQ(file->write(address_of(&query), sizeof query), 0);
+  query.ex.cmd_hdr_reserved = 1;
+  EXPECT_EQ(file->write(address_of(&query), sizeof query), EINVAL);
+  query.ex.cmd_hdr_reserved = 0;
+  query.header.out_words = 1;
+  EXPECT_EQ(file->write(address_of(&query), sizeof query), ENOSPC);
+  query.header.out_words = 38;
+  query.ex.response = 0;
+  EXPECT_EQ(file->write(address_of(&query), sizeof query), EINVAL);
+  ::close(static_cast<int>(response.async_fd));
+}
+
+TEST_F(UverbsFileTest, ClosingTakesEverythingDown) {
+  open_all();
+  std::array<std::uint32_t, 3> mr{};
+  ASSERT_EQ(reg_mr(pd, address_of(memory), 4096, 7, mr), 0);
+  QpAnswer qp;
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_RC, pd, cq, qp_driver(uar), kSmallCap, qp), 0);
+  ib_uverbs_modify_qp m;
+  to_init(m, qp.handle);
+  ASSERT_EQ(modify(m), 0);
+  const std::uint32_t old_uar = uar;
+  file = std::make_unique<UverbsFile>(*device);
+  EXPECT_TRUE(firmware.uar(old_uar).empty());
+  EXPECT_EQ(firmware.hca().find_qp(qp.qpn), nullptr);
+  ::close(async_fd);
+}
+
+TEST_F(UverbsFileTest, ChildHasNoDevice) {
+  open_context();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint32_t handle = 0, number = 0;
+    ::_exit(alloc_pd(handle, number) == EIO && !file->mmap(4096, PROT_WRITE, 0).has_value() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace softhca::kernel

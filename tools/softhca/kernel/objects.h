@@ -1,0 +1,146 @@
+// What programs create through a file, and the handles that name it.
+#pragma once
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tools/softhca/kernel/event_hub.h"
+#include "tools/softhca/kernel/qp_transition.h"
+#include "tools/softhca/kernel/rdma_device.h"
+
+namespace softhca::kernel {
+
+// One object. While others use it (a QP its CQs), it cannot be destroyed.
+struct Object {
+  explicit Object(std::uint16_t object_type, std::uint16_t devx_uid) : type(object_type), uid(devx_uid) {}
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  virtual ~Object() { use_only(nullptr); }
+
+  // Takes the object from the device. Nonzero (errno): it still exists there.
+  virtual int release(RdmaDevice& device) = 0;
+
+  // The other object lives at least as long as this one. Null is ignored.
+  void use(Object* other) {
+    if (other != nullptr) {
+      ++other->users;
+      uses_.push_back(other);
+    }
+  }
+
+  // Uses this one instead of all before; null: none.
+  void use_only(Object* other) {
+    for (Object* const used : uses_) {
+      --used->users;
+    }
+    uses_.clear();
+    use(other);
+  }
+
+  const std::uint16_t type;  // UVERBS_OBJECT_* or MLX5_IB_OBJECT_*
+  const std::uint16_t uid;   // DEVX user of the context
+  std::uint32_t handle = 0;
+  std::uint32_t users = 0;
+  EventCounts reported;  // valid after release()
+
+ private:
+  std::vector<Object*> uses_;
+};
+
+// Objects that are no more than a number with a command that frees it.
+struct Numbered : Object {
+  Numbered(std::uint16_t object_type, std::uint16_t devx_uid, std::uint32_t object_number,
+           umlx5::wqe::prm::Opcode free_opcode)
+      : Object(object_type, devx_uid), number(object_number), opcode_of_release(free_opcode) {}
+  int release(RdmaDevice& device) override {
+    return command_on_object(device.firmware(), opcode_of_release, uid, number);
+  }
+  std::uint32_t number;
+  umlx5::wqe::prm::Opcode opcode_of_release;
+};
+
+struct Pd final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_PD;
+  Pd(std::uint16_t devx_uid, std::uint32_t pdn) : Numbered(kType, devx_uid, pdn, umlx5::wqe::prm::Opcode::kDeallocPd) {}
+};
+
+struct Xrcd final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_XRCD;
+  Xrcd(std::uint16_t devx_uid, std::uint32_t xrcdn)
+      : Numbered(kType, devx_uid, xrcdn, umlx5::wqe::prm::Opcode::kDeallocXrcd) {}
+};
+
+struct Uar final : Numbered {
+  static constexpr std::uint16_t kType = MLX5_IB_OBJECT_UAR;
+  Uar(std::uint16_t devx_uid, std::uint32_t index)
+      : Numbered(kType, devx_uid, index, umlx5::wqe::prm::Opcode::kDeallocUar) {}
+};
+
+struct Mr final : Object {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_MR;
+  explicit Mr(std::uint16_t devx_uid) : Object(kType, devx_uid) {}
+  int release(RdmaDevice& device) override {
+    return command_on_object(device.firmware(), umlx5::wqe::prm::Opcode::kDestroyMkey, uid, key >> 8);
+  }
+  std::uint32_t key = 0;  // lkey and rkey
+  std::uint64_t start = 0, length = 0, iova = 0;
+  std::uint32_t access = 0;
+  Pd* pd = nullptr;
+};
+
+struct Ah final : Object {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_AH;
+  explicit Ah(std::uint16_t devx_uid) : Object(kType, devx_uid) {}
+  int release(RdmaDevice&) override { return 0; }  // the device knows no address handles
+};
+
+struct Cq final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_CQ;
+  Cq(std::uint16_t devx_uid, std::uint32_t cqn) : Numbered(kType, devx_uid, cqn, umlx5::wqe::prm::Opcode::kDestroyCq) {}
+  int release(RdmaDevice& device) override {
+    if (const int error = Numbered::release(device); error != 0) {
+      return error;
+    }
+    reported = device.events().remove(EventSource::kCq, number);
+    return 0;
+  }
+  std::uint32_t cqe = 0;  // usable entries, a power of two less one
+  std::uint32_t cqe_bytes = 64;
+};
+
+struct Srq final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_SRQ;
+  Srq(std::uint16_t devx_uid, std::uint32_t srqn, umlx5::wqe::prm::Opcode free_opcode)
+      : Numbered(kType, devx_uid, srqn, free_opcode) {}
+  int release(RdmaDevice& device) override {
+    if (const int error = Numbered::release(device); error != 0) {
+      return error;
+    }
+    reported = device.events().remove(EventSource::kSrq, number);
+    return 0;
+  }
+  bool is_xrc = false;
+  std::uint32_t entries = 0;  // a power of two; one less may be posted
+  std::uint32_t max_sge = 0;
+};
+
+struct Qp final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_QP;
+  Qp(std::uint16_t devx_uid, std::uint32_t qpn) : Numbered(kType, devx_uid, qpn, umlx5::wqe::prm::Opcode::kDestroyQp) {}
+  int release(RdmaDevice& device) override;
+  std::uint8_t qp_type = 0;  // ib_uverbs_qp_type
+  State state = State::kReset;
+  bool signal_all = false;
+  std::uint32_t rq_entries = 0, rq_max_sge = 0;
+  std::uint8_t port = 0;
+  std::uint32_t access = 0;             // last access flags
+  std::uint8_t max_dest_rd_atomic = 0;  // last value
+  std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0;
+  std::uint64_t doorbell_record = 0;
+};
+
+}  // namespace softhca::kernel

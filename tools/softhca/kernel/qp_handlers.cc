@@ -1,0 +1,473 @@
+// Creating, querying and destroying queue pairs.
+#include <fmt/format.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "tools/softhca/kernel/log.h"
+#include "tools/softhca/kernel/methods.h"
+#include "tools/softhca/kernel/user_memory.h"
+#include "tools/softhca/kernel/uverbs_file.h"
+#include "wqe/prm/qp.h"
+
+namespace softhca::kernel {
+
+namespace prm = umlx5::wqe::prm;
+
+int Qp::release(RdmaDevice& device) {
+  // As mlx5_ib does: a QP leaves the device from RESET.
+  if (state != State::kReset) {
+    if (const int error = command_on_object(device.firmware(), prm::Opcode::kToRstQp, uid, number); error != 0) {
+      log(LogLevel::kInfo, fmt::format("QP {:#x} could not be reset before it is destroyed", number));
+    }
+  }
+  if (const int error = Numbered::release(device); error != 0) {
+    return error;
+  }
+  reported = device.events().remove(EventSource::kQp, number);
+  return 0;
+}
+
+namespace handlers {
+namespace {
+
+constexpr std::uint32_t kMaxUserIndex = 0xffffff;  // itself stands for "none"
+constexpr std::uint32_t kWqebbBytes = 64;
+constexpr std::uint32_t kSegmentBytes = 16;
+constexpr std::uint32_t kKnownCreateFlags = IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
+                                            IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING |
+                                            IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING;
+
+// What all three ways to ask for a QP have in common.
+struct QpRequest {
+  std::uint32_t type = 0;
+  std::uint64_t user_handle = 0;
+  ib_uverbs_qp_cap cap{};
+  bool signal_all = false;
+  std::uint32_t create_flags = 0;
+  Pd* pd = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* receive_cq = nullptr;
+  Srq* srq = nullptr;
+  std::shared_ptr<EventFile> async = nullptr;
+
+  bool has_rq() const {
+    return srq == nullptr && cap.max_recv_wr != 0 && type != IB_UVERBS_QPT_XRC_INI && type != IB_UVERBS_QPT_XRC_TGT;
+  }
+};
+
+int check_type(Request& request, const QpRequest& asked) {
+  const auto& caps = request.device().caps();
+  switch (asked.type) {
+    case IB_UVERBS_QPT_RC:
+    case IB_UVERBS_QPT_UC:
+    case IB_UVERBS_QPT_UD: {
+      const bool supported = asked.type == IB_UVERBS_QPT_RC   ? caps.rc
+                             : asked.type == IB_UVERBS_QPT_UC ? caps.uc
+                                                              : caps.ud;
+      if (!supported) {
+        return EOPNOTSUPP;
+      }
+      return asked.pd == nullptr || asked.send_cq == nullptr || asked.receive_cq == nullptr ? EINVAL : 0;
+    }
+    case IB_UVERBS_QPT_RAW_PACKET:
+    case IB_UVERBS_QPT_XRC_INI:
+    case IB_UVERBS_QPT_XRC_TGT:
+    case IB_UVERBS_QPT_DRIVER:
+      log(LogLevel::kInfo, fmt::format("QP type {} is not supported", asked.type));
+      return EOPNOTSUPP;
+    default:
+      return EINVAL;
+  }
+}
+
+// The driver's structure: sizes, index, flags. `kept` becomes the flags that have an effect.
+int check_driver_part(Request& request, const mlx5_ib_create_qp& driver, std::uint32_t& kept) {
+  if (request.driver_in().size() < offsetof(mlx5_ib_create_qp, flags) + sizeof driver.flags ||
+      !request.driver_in_is_zero_from(offsetof(mlx5_ib_create_qp, reserved))) {
+    return EINVAL;
+  }
+  const bool has_index = request.driver_in().size() >= offsetof(mlx5_ib_create_qp, uidx) + sizeof driver.uidx;
+  const bool uses_index = request.file().context()->cqe_version != 0;
+  if (has_index != uses_index && !(has_index && driver.uidx == kMaxUserIndex)) {
+    return EINVAL;
+  }
+  if (uses_index && driver.uidx >= kMaxUserIndex) {
+    return EINVAL;
+  }
+  const auto& caps = request.device().caps();
+  std::uint32_t accepted = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX |
+                           MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE;
+  accepted |= caps.qp_packet_based ? std::uint32_t{MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE} : 0;
+  if ((driver.flags & ~accepted) != 0) {
+    return EINVAL;
+  }
+  kept = driver.flags;
+  if (!caps.sctr_data_cqe) {
+    kept &= ~std::uint32_t{MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE};
+  }
+  // A context with dynamic UARs names its UAR page, and nothing else.
+  return (kept & (MLX5_QP_FLAG_UAR_PAGE_INDEX | MLX5_QP_FLAG_BFREG_INDEX)) == MLX5_QP_FLAG_UAR_PAGE_INDEX ? 0 : EINVAL;
+}
+
+// Sizes of both queues, in the request's order of checks. Changes the capabilities that are returned.
+int check_sizes(Request& request, QpRequest& asked, const mlx5_ib_create_qp& driver, std::uint32_t flags) {
+  const std::uint32_t max_entries = 1u << request.device().caps().log_max_qp_sz;
+  if (asked.cap.max_recv_wr > max_entries) {
+    return EINVAL;
+  }
+  if (!asked.has_rq()) {
+    asked.cap.max_recv_wr = asked.cap.max_recv_sge = 0;
+    if (driver.rq_wqe_count != 0 || driver.rq_wqe_shift != 0) {
+      return EINVAL;
+    }
+  } else if (driver.rq_wqe_shift > 16 || driver.rq_wqe_shift < 4 || !std::has_single_bit(driver.rq_wqe_count) ||
+             driver.rq_wqe_count > max_entries || (1u << driver.rq_wqe_shift) > request.device().caps().max_wqe_sz_rq ||
+             (1u << driver.rq_wqe_shift) / kSegmentBytes < ((flags & MLX5_QP_FLAG_SIGNATURE) != 0 ? 1u : 0u)) {
+    return EINVAL;
+  }
+  return driver.sq_wqe_count > max_entries || (driver.sq_wqe_count != 0 && !std::has_single_bit(driver.sq_wqe_count))
+             ? EINVAL
+             : 0;
+}
+
+// create_flags of the verbs, which all need a capability.
+int check_create_flags(Request& request, const QpRequest& asked) {
+  std::uint32_t supported = 0;
+  supported |= request.device().caps().block_lb_mc ? std::uint32_t{IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK} : 0;
+  return (asked.create_flags & ~supported) != 0 ? EOPNOTSUPP : 0;
+}
+
+prm::ServiceType service_of(std::uint32_t type) {
+  return type == IB_UVERBS_QPT_RC   ? prm::ServiceType::kRc
+         : type == IB_UVERBS_QPT_UC ? prm::ServiceType::kUc
+                                    : prm::ServiceType::kUd;
+}
+
+void set_scatter_to_cqe(prm::Qpc& qpc, const QpRequest& asked, std::uint32_t flags) {
+  if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 || asked.type == IB_UVERBS_QPT_UD) {
+    return;
+  }
+  qpc.cs_res = asked.receive_cq->cqe_bytes == 128 ? prm::kScatterResponder64 : prm::kScatterResponder32;
+  const bool requester = asked.signal_all || (flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) != 0;
+  if (asked.type == IB_UVERBS_QPT_RC && requester) {
+    qpc.cs_req = asked.send_cq->cqe_bytes == 128 ? prm::kScatterRequester64 : prm::kScatterRequester32;
+  }
+}
+
+prm::Qpc context_of(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver, std::uint32_t flags) {
+  prm::Qpc qpc{.st = service_of(asked.type), .pm_state = prm::kPathMigrated};
+  qpc.wq_signature = (flags & MLX5_QP_FLAG_SIGNATURE) != 0;
+  qpc.block_lb_mc = (asked.create_flags & IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK) != 0;
+  qpc.req_e2e_credit_mode = (flags & MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE) != 0 ? 1 : 0;
+  qpc.pd = asked.pd->number;
+  qpc.uar_page = driver.bfreg_index;
+  qpc.user_index = request.file().context()->cqe_version != 0 ? driver.uidx : 0;
+  if (asked.has_rq()) {
+    qpc.log_rq_size = static_cast<std::uint8_t>(std::countr_zero(driver.rq_wqe_count));
+    qpc.log_rq_stride = static_cast<std::uint8_t>(driver.rq_wqe_shift - 4);
+  }
+  qpc.rq_type = asked.srq != nullptr ? prm::RqType::kSrq
+                : asked.has_rq()     ? prm::RqType::kRegular
+                                     : prm::RqType::kZeroLength;
+  qpc.srqn_rmpn_xrqn = asked.srq != nullptr ? asked.srq->number : 0;
+  qpc.no_sq = driver.sq_wqe_count == 0;
+  qpc.log_sq_size = qpc.no_sq ? 0 : static_cast<std::uint8_t>(std::countr_zero(driver.sq_wqe_count));
+  qpc.cqn_snd = asked.send_cq->number;
+  qpc.cqn_rcv = asked.receive_cq->number;
+  qpc.dbr_addr = driver.db_addr;
+  set_scatter_to_cqe(qpc, asked, flags);
+  return qpc;
+}
+
+std::expected<PageRun, int> pages_of(const mlx5_ib_create_qp& driver, prm::Qpc& qpc) {
+  const std::uint64_t bytes =
+      (driver.rq_wqe_count == 0 ? 0 : std::uint64_t{driver.rq_wqe_count} << driver.rq_wqe_shift) +
+      std::uint64_t{driver.sq_wqe_count} * kWqebbBytes;
+  if (driver.buf_addr == 0 || bytes == 0) {
+    return PageRun{};
+  }
+  int error = pin_user_memory(driver.buf_addr, bytes, false);
+  error = error != 0 ? error : pin_user_memory(driver.db_addr, 8, false);
+  if (error != 0) {
+    return std::unexpected(error);
+  }
+  PageRun pages = queue_pages(driver.buf_addr, bytes);
+  if (pages.addresses.empty()) {
+    return std::unexpected(EINVAL);
+  }
+  qpc.log_page_size = static_cast<std::uint8_t>(pages.log_page_bytes - 12);
+  qpc.page_offset = static_cast<std::uint8_t>(pages.offset_bytes >> (pages.log_page_bytes - 6));
+  return pages;
+}
+
+std::unique_ptr<Qp> qp_of(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver,
+                          std::uint32_t flags, std::uint32_t qpn) {
+  auto qp = std::make_unique<Qp>(request.uid(), qpn);
+  qp->qp_type = static_cast<std::uint8_t>(asked.type);
+  qp->signal_all = asked.signal_all;
+  if (asked.has_rq()) {
+    const std::uint32_t signature = (flags & MLX5_QP_FLAG_SIGNATURE) != 0 ? 1 : 0;
+    qp->rq_entries = driver.rq_wqe_count;
+    qp->rq_max_sge = (1u << driver.rq_wqe_shift) / kSegmentBytes - signature;
+  }
+  qp->pdn = asked.pd->number;
+  qp->send_cqn = asked.send_cq->number;
+  qp->receive_cqn = asked.receive_cq->number;
+  qp->doorbell_record = driver.db_addr;
+  qp->use(asked.pd);
+  qp->use(asked.send_cq);
+  qp->use(asked.receive_cq);
+  qp->use(asked.srq);
+  return qp;
+}
+
+struct QpNumbers {
+  std::uint32_t handle, qpn;
+};
+
+// Makes the QP and answers the driver's part.
+std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
+  if (const int error = check_type(request, asked); error != 0) {
+    return std::unexpected(error);
+  }
+  mlx5_ib_create_qp driver{};
+  request.get_driver(driver);
+  std::uint32_t flags = 0;
+  int error = check_driver_part(request, driver, flags);
+  error = error != 0 ? error : check_create_flags(request, asked);
+  error = error != 0 ? error : check_sizes(request, asked, driver, flags);
+  if (error != 0) {
+    return std::unexpected(error);
+  }
+  prm::CreateQpIn in{.header = {.opcode = prm::Opcode::kCreateQp, .uid = request.uid()},
+                     .ece = request.device().caps().ece_support ? driver.ece_options : 0,
+                     .qpc = context_of(request, asked, driver, flags)};
+  const auto pages = pages_of(driver, in.qpc);
+  if (!pages) {
+    return std::unexpected(pages.error());
+  }
+  const auto out = command<prm::ObjectOut>(request.firmware(), in, pages->addresses);
+  if (!out) {
+    return std::unexpected(out.error());
+  }
+  request.device().events().add(
+      EventSource::kQp, out->number,
+      {.user_handle = asked.user_handle,
+       .completions = nullptr,
+       .asynchronous = asked.async != nullptr ? asked.async : request.file().default_async_file()});
+  const QpNumbers numbers{request.adopt(qp_of(request, asked, driver, flags, out->number)), out->number};
+  mlx5_ib_create_qp_resp response{};
+  response.bfreg_index = 1u << 31;  // the UAR page is the program's own choice
+  response.ece_options = out->ece;
+  error = request.put_driver(&response, sizeof response);
+  return error == 0 ? std::expected<QpNumbers, int>(numbers) : std::unexpected(error);
+}
+
+// The core part of CREATE_QP, plain and extended: the same fields at the same places after the response's address.
+template <typename In>
+QpRequest request_of(Request& request, const In& in) {
+  QpRequest asked{.type = in.qp_type, .user_handle = in.user_handle};
+  asked.cap = {.max_send_wr = in.max_send_wr,
+               .max_recv_wr = in.max_recv_wr,
+               .max_send_sge = in.max_send_sge,
+               .max_recv_sge = in.max_recv_sge,
+               .max_inline_data = in.max_inline_data};
+  asked.signal_all = in.sq_sig_all != 0;
+  asked.pd = request.file().find<Pd>(in.pd_handle);
+  asked.send_cq = request.file().find<Cq>(in.send_cq_handle);
+  asked.receive_cq = request.file().find<Cq>(in.recv_cq_handle);
+  asked.srq = in.is_srq != 0 ? request.file().find<Srq>(in.srq_handle) : nullptr;
+  return asked;
+}
+
+struct CoreResponse {
+  std::uint32_t handle, qpn;
+  ib_uverbs_qp_cap cap;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(CoreResponse) == sizeof(ib_uverbs_create_qp_resp));
+
+State state_of(prm::QpcState state) {
+  switch (state) {
+    case prm::QpcState::kReset:
+      return State::kReset;
+    case prm::QpcState::kInit:
+      return State::kInit;
+    case prm::QpcState::kRtr:
+      return State::kRtr;
+    case prm::QpcState::kRts:
+      return State::kRts;
+    case prm::QpcState::kSqErr:
+      return State::kSqe;
+    case prm::QpcState::kSqDrained:
+    case prm::QpcState::kSqDraining:
+      return State::kSqd;
+    default:
+      return State::kErr;
+  }
+}
+
+ib_uverbs_qp_dest destination_of(const prm::AddressPath& path, std::uint8_t port) {
+  ib_uverbs_qp_dest dest{};
+  std::memcpy(dest.dgid, path.rgid_rip.data(), sizeof dest.dgid);
+  dest.flow_label = path.flow_label;
+  dest.sgid_index = path.src_addr_index;
+  dest.hop_limit = path.hop_limit;
+  dest.traffic_class = path.tclass;
+  dest.sl = path.eth_prio;
+  dest.is_global = 1;
+  dest.port_num = port;
+  return dest;
+}
+
+std::uint32_t access_of(const prm::Qpc& qpc) {
+  return (qpc.rre ? std::uint32_t{IB_UVERBS_ACCESS_REMOTE_READ} : 0) |
+         (qpc.rwe ? std::uint32_t{IB_UVERBS_ACCESS_REMOTE_WRITE} : 0) |
+         (qpc.rae ? std::uint32_t{IB_UVERBS_ACCESS_REMOTE_ATOMIC} : 0);
+}
+
+ib_uverbs_query_qp_resp attributes_of(Qp& qp, const prm::Qpc& qpc) {
+  ib_uverbs_query_qp_resp r{};
+  if (qp.qp_type != IB_UVERBS_QPT_UD) {
+    r.dest = destination_of(qpc.primary_address_path, qp.port);
+    r.alt_dest = destination_of(qpc.secondary_address_path, qpc.secondary_address_path.vhca_port_num);
+  }
+  r.max_recv_wr = qp.rq_entries;
+  r.max_recv_sge = qp.rq_max_sge;
+  r.qkey = qpc.q_key;
+  r.rq_psn = qpc.next_rcv_psn;
+  r.sq_psn = qpc.next_send_psn;
+  r.dest_qp_num = qpc.remote_qpn;
+  r.qp_access_flags = access_of(qpc);
+  r.pkey_index = qpc.primary_address_path.pkey_index;
+  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.state);
+  r.path_mtu = qpc.mtu;
+  r.path_mig_state = qpc.pm_state == prm::kPathMigrated ? 0 : 1;
+  r.sq_draining = qpc.state == prm::QpcState::kSqDraining ? 1 : 0;
+  r.max_rd_atomic = static_cast<std::uint8_t>(1 << qpc.log_sra_max);
+  r.max_dest_rd_atomic = static_cast<std::uint8_t>(1 << qpc.log_rra_max);
+  r.min_rnr_timer = qpc.min_rnr_nak;
+  r.port_num = qp.port;
+  r.timeout = qpc.primary_address_path.ack_timeout;
+  r.retry_cnt = qpc.retry_count;
+  r.rnr_retry = qpc.rnr_retry;
+  r.sq_sig_all = qp.signal_all ? 1 : 0;
+  return r;
+}
+
+}  // namespace
+
+int create_qp(Request& request) {
+  if (request.has(UVERBS_ATTR_CREATE_QP_SOURCE_QPN)) {
+    return EOPNOTSUPP;
+  }
+  const auto flags = request.flags(UVERBS_ATTR_CREATE_QP_FLAGS, kKnownCreateFlags | IB_UVERBS_QP_CREATE_SQ_SIG_ALL);
+  const auto type = request.value<std::uint64_t>(UVERBS_ATTR_CREATE_QP_TYPE);
+  if (!flags || type > UINT8_MAX) {
+    return EINVAL;
+  }
+  QpRequest asked{.type = static_cast<std::uint32_t>(type),
+                  .user_handle = request.value<std::uint64_t>(UVERBS_ATTR_CREATE_QP_USER_HANDLE),
+                  .cap = request.value<ib_uverbs_qp_cap>(UVERBS_ATTR_CREATE_QP_CAP),
+                  .signal_all = (*flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL) != 0,
+                  .create_flags = *flags & ~std::uint32_t{IB_UVERBS_QP_CREATE_SQ_SIG_ALL},
+                  .pd = request.object<Pd>(UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+                  .send_cq = request.object<Cq>(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+                  .receive_cq = request.object<Cq>(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+                  .srq = request.object<Srq>(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+                  .async = request.event_file(UVERBS_ATTR_CREATE_QP_EVENT_FD)};
+  const auto numbers = add_qp(request, asked);
+  if (!numbers) {
+    return numbers.error();
+  }
+  int error = request.put_handle(UVERBS_ATTR_CREATE_QP_HANDLE, numbers->handle);
+  error = error != 0 ? error : request.put_value(UVERBS_ATTR_CREATE_QP_RESP_CAP, asked.cap);
+  return error != 0 ? error : request.put_value(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, numbers->qpn);
+}
+
+int write_create_qp(Request& request) {
+  ib_uverbs_create_qp in{};
+  if (const int error = request.get_core(in); error != 0) {
+    return error;
+  }
+  QpRequest asked = request_of(request, in);
+  if (in.is_srq != 0 && asked.srq == nullptr) {
+    return EINVAL;
+  }
+  const auto numbers = add_qp(request, asked);
+  return numbers ? request.put_core(CoreResponse{numbers->handle, numbers->qpn, asked.cap, 0}) : numbers.error();
+}
+
+int ex_create_qp(Request& request) {
+  ib_uverbs_ex_create_qp in{};
+  if (const int error = request.get_core(in); error != 0) {
+    return error;
+  }
+  if ((in.comp_mask & ~std::uint32_t{IB_UVERBS_CREATE_QP_SUP_COMP_MASK}) != 0 || in.reserved != 0) {
+    return EINVAL;
+  }
+  QpRequest asked = request_of(request, in);
+  asked.create_flags = in.create_flags;
+  if ((in.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE) != 0 || (in.is_srq != 0 && asked.srq == nullptr) ||
+      (in.create_flags & ~kKnownCreateFlags) != 0) {
+    return EINVAL;
+  }
+  const auto numbers = add_qp(request, asked);
+  if (!numbers) {
+    return numbers.error();
+  }
+  struct {
+    CoreResponse base;
+    std::uint32_t comp_mask, response_length;
+  } response{{numbers->handle, numbers->qpn, asked.cap, 0}, 0, 0};
+  static_assert(sizeof response == sizeof(ib_uverbs_ex_create_qp_resp));
+  response.response_length = static_cast<std::uint32_t>(std::min(request.core_out_bytes(), sizeof response));
+  return request.put_core(response);
+}
+
+int query_qp(Request& request) {
+  ib_uverbs_query_qp asked{};
+  if (const int error = request.get_core(asked); error != 0) {
+    return error;
+  }
+  Qp* const qp = request.file().find<Qp>(asked.qp_handle);
+  if (qp == nullptr) {
+    return EINVAL;
+  }
+  const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = request.uid()}, .number = qp->number};
+  const auto out = command<prm::QueryQpOut>(request.firmware(), in);
+  if (!out) {
+    return out.error();
+  }
+  qp->state = state_of(out->qpc.state);
+  return request.put_core(attributes_of(*qp, out->qpc));
+}
+
+int destroy_qp(Request& request) {
+  const auto counts = request.file().destroy(*request.object<Qp>(UVERBS_ATTR_DESTROY_QP_HANDLE));
+  return counts ? request.put_value(UVERBS_ATTR_DESTROY_QP_RESP, counts->asynchronous) : counts.error();
+}
+
+int write_destroy_qp(Request& request) {
+  ib_uverbs_destroy_qp asked{};
+  if (const int error = request.get_core(asked); error != 0) {
+    return error;
+  }
+  Qp* const qp = request.file().find<Qp>(asked.qp_handle);
+  if (qp == nullptr) {
+    return ENOENT;
+  }
+  const auto counts = request.file().destroy(*qp);
+  return counts ? request.put_core(counts->asynchronous) : counts.error();
+}
+
+}  // namespace handlers
+}  // namespace softhca::kernel

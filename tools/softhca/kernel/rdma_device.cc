@@ -1,0 +1,276 @@
+#include "tools/softhca/kernel/rdma_device.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tools/softhca/kernel/log.h"
+#include "wqe/prm/cap.h"
+#include "wqe/prm/pd_uar.h"
+
+namespace softhca::kernel {
+namespace {
+
+namespace prm = umlx5::wqe::prm;
+using umlx5::wqe::bits;
+using umlx5::wqe::bytes;
+using umlx5::wqe::Field;
+
+constexpr std::uint32_t kCompletionVectors = 4;
+constexpr std::array<std::uint8_t, 2> kLocalMacPrefix{0x02, 0x00};
+
+std::array<std::uint8_t, 6> mac_of_ipv4(std::uint32_t address) {
+  return {kLocalMacPrefix[0],
+          kLocalMacPrefix[1],
+          static_cast<std::uint8_t>(address >> 24),
+          static_cast<std::uint8_t>(address >> 16),
+          static_cast<std::uint8_t>(address >> 8),
+          static_cast<std::uint8_t>(address)};
+}
+
+// Input of SET_ROCE_ADDRESS (output: ObjectOut, empty): set_roce_address_in and roce_addr_layout of
+// <linux/mlx5/mlx5_ifc.h>.
+struct SetRoceAddressIn {
+  prm::InputHeader header{};
+  std::uint16_t roce_address_index{};
+  std::array<std::uint8_t, 16> source_l3_address{};  // IPv4: in the last 4 bytes, zeros before
+  std::array<std::uint8_t, 6> source_mac{};
+  std::uint8_t roce_l3_type{};  // 0 IPv4, 1 IPv6
+  std::uint8_t roce_version{};  // 0 v1, 2 v2
+  static constexpr std::string_view kName = "set_roce_address_in";
+  static constexpr std::size_t kBytes = 48;
+  static constexpr auto kFields =
+      std::tuple{Field{"header", &SetRoceAddressIn::header, bytes(0x0, 8)},
+                 Field{"roce_address_index", &SetRoceAddressIn::roce_address_index, bytes(0x8, 2)},
+                 Field{"source_l3_address", &SetRoceAddressIn::source_l3_address, bytes(0x10, 16)},
+                 Field{"source_mac", &SetRoceAddressIn::source_mac, bytes(0x22, 6)},
+                 Field{"roce_l3_type", &SetRoceAddressIn::roce_l3_type, bits(0x28, 11, 8)},
+                 Field{"roce_version", &SetRoceAddressIn::roce_version, bits(0x28, 7, 0)}};
+};
+static_assert(umlx5::wqe::layout_is_valid<SetRoceAddressIn>());
+
+// The structure of one capability group.
+template <umlx5::wqe::Structure Capabilities>
+std::expected<Capabilities, int> query_group(Firmware& firmware, prm::CapabilityGroup group) {
+  const prm::QueryHcaCapIn in{
+      .header = {.opcode = prm::Opcode::kQueryHcaCap,
+                 .op_mod = static_cast<std::uint16_t>(static_cast<std::uint16_t>(group) << 1 | 1)}};
+  std::array<std::byte, prm::QueryHcaCapIn::kBytes> request{};
+  umlx5::wqe::store(request.data(), in);
+  std::vector<std::byte> reply(prm::kCapabilityOffset + prm::kCapabilityBytes);
+  if (const int error = execute_checked(firmware, request, reply); error != 0) {
+    return std::unexpected(error);
+  }
+  return umlx5::wqe::load<Capabilities>(reply.data() + prm::kCapabilityOffset);
+}
+
+Capabilities select(const prm::GeneralCapabilities& all) {
+  return {.log_max_qp = all.log_max_qp,
+          .log_max_qp_sz = all.log_max_qp_sz,
+          .log_max_cq = all.log_max_cq,
+          .log_max_cq_sz = all.log_max_cq_sz,
+          .log_max_srq = all.log_max_srq,
+          .log_max_srq_sz = all.log_max_srq_sz,
+          .log_max_mkey = all.log_max_mkey,
+          .log_max_pd = all.log_max_pd,
+          .log_max_mcg = all.log_max_mcg,
+          .log_max_msg = all.log_max_msg,
+          .log_max_uctx = all.log_max_uctx,
+          .log_max_ra_req_qp = all.log_max_ra_req_qp,
+          .log_max_ra_res_qp = all.log_max_ra_res_qp,
+          .log_bf_reg_size = all.log_bf_reg_size,
+          .local_ca_ack_delay = all.local_ca_ack_delay,
+          .cqe_version = all.cqe_version,
+          .max_wqe_sz_sq = all.max_wqe_sz_sq,
+          .max_wqe_sz_rq = all.max_wqe_sz_rq,
+          .max_qp_mcg = all.max_qp_mcg,
+          .device_frequency_khz = all.device_frequency_khz,
+          .bf = all.bf,
+          .ece_support = all.ece_support,
+          .pkv = all.pkv,
+          .qkv = all.qkv,
+          .apm = all.apm,
+          .rc = all.rc,
+          .uc = all.uc,
+          .ud = all.ud,
+          .xrc = all.xrc,
+          .cq_moderation = all.cq_moderation,
+          .cq_resize = all.cq_resize,
+          .cqe_compression = all.cqe_compression,
+          .cqe_128_always = all.cqe_128_always,
+          .qp_packet_based = all.qp_packet_based,
+          .sctr_data_cqe = all.sctr_data_cqe,
+          .block_lb_mc = all.block_lb_mc};
+}
+
+std::string gid_text(const Gid& gid) {
+  std::string text;
+  for (std::size_t i = 0; i < gid.size(); i += 2) {
+    text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", gid[i], gid[i + 1]);
+  }
+  return text;
+}
+
+std::string guid_text(std::uint64_t guid) {
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff, guid >> 16 & 0xffff,
+                     guid & 0xffff);
+}
+
+// The number after `prefix` if `path` is exactly that.
+std::optional<std::uint32_t> index_after(std::string_view path, std::string_view prefix) {
+  if (!path.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  path.remove_prefix(prefix.size());
+  std::uint32_t index = 0;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), index);
+  return error == std::errc{} && end == path.data() + path.size() ? std::optional(index) : std::nullopt;
+}
+
+}  // namespace
+
+Gid gid_of_ipv4(std::uint32_t address) {
+  Gid gid{};
+  gid[10] = gid[11] = 0xff;
+  for (std::size_t i = 0; i < 4; ++i) {
+    gid[12 + i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
+  }
+  return gid;
+}
+
+std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid) {
+  const std::uint32_t address = static_cast<std::uint32_t>(gid[12]) << 24 | gid[13] << 16 | gid[14] << 8 | gid[15];
+  if (gid != gid_of_ipv4(address) || address == 0) {
+    return std::nullopt;
+  }
+  return mac_of_ipv4(address);
+}
+
+RdmaDevice::RdmaDevice(Firmware& firmware, const Identity& identity)
+    : firmware_(firmware), identity_(identity), process_(::getpid()) {}
+
+RdmaDevice::~RdmaDevice() = default;
+
+bool RdmaDevice::is_own_process() const { return ::getpid() == process_; }
+
+umlx5::Expected<std::unique_ptr<RdmaDevice>> RdmaDevice::start(Firmware& firmware, const Identity& identity) {
+  std::unique_ptr<RdmaDevice> device(new RdmaDevice(firmware, identity));
+  if (const int error = device->bring_up(); error != 0) {
+    return umlx5::fail(error, fmt::format("{}: the device refused a command while it was brought up", identity.name));
+  }
+  return device;
+}
+
+int RdmaDevice::bring_up() {
+  if (const int error = query_capabilities(); error != 0) {
+    return error;
+  }
+  auto events = EventHub::start(firmware_, kCompletionVectors);
+  if (!events) {
+    return events.error();
+  }
+  events_ = std::move(*events);
+  return set_gid(0, gid_of_ipv4(identity_.ipv4_address));
+}
+
+int RdmaDevice::query_capabilities() {
+  const auto general = query_group<prm::GeneralCapabilities>(firmware_, prm::CapabilityGroup::kGeneral);
+  if (!general) {
+    return general.error();
+  }
+  caps_ = select(*general);
+  if (general->atomic) {
+    const auto atomic = query_group<prm::AtomicCapabilities>(firmware_, prm::CapabilityGroup::kAtomic);
+    if (!atomic) {
+      return atomic.error();
+    }
+    constexpr std::uint16_t kBoth = prm::kAtomicCompareSwap | prm::kAtomicFetchAdd;
+    constexpr std::uint16_t k8Bytes = 1 << 3;
+    caps_.atomic_64_bits = (atomic->atomic_operations & kBoth) == kBoth && (atomic->atomic_size_qp & k8Bytes) != 0;
+  }
+  const auto roce = query_group<prm::RoceCapabilities>(firmware_, prm::CapabilityGroup::kRoce);
+  if (!roce) {
+    return roce.error();
+  }
+  gid_table_entries_ = roce->roce_address_table_size;
+  const auto adapter =
+      command<prm::QueryAdapterOut>(firmware_, prm::ObjectIn{.header = {.opcode = prm::Opcode::kQueryAdapter}});
+  if (!adapter) {
+    return adapter.error();
+  }
+  ieee_vendor_id_ = adapter->ieee_vendor_id;
+  if (general->dump_fill_mkey) {
+    const auto keys = command<prm::SpecialContextsOut>(
+        firmware_, prm::ObjectIn{.header = {.opcode = prm::Opcode::kQuerySpecialContexts}});
+    if (!keys) {
+      return keys.error();
+    }
+    dump_fill_mkey_ = keys->dump_fill_mkey;
+  }
+  return 0;
+}
+
+int RdmaDevice::set_gid(std::uint32_t index, const Gid& gid) {
+  Gid address = gid;
+  address[10] = address[11] = 0;
+  const SetRoceAddressIn in{.header = {.opcode = prm::Opcode::kSetRoceAddress},
+                            .roce_address_index = static_cast<std::uint16_t>(index),
+                            .source_l3_address = address,
+                            .source_mac = mac_of_ipv4(identity_.ipv4_address),
+                            .roce_l3_type = 0,
+                            .roce_version = 2};
+  const auto out = command<prm::ObjectOut>(firmware_, in);
+  return out ? 0 : out.error();
+}
+
+std::optional<Gid> RdmaDevice::gid(std::uint32_t index) const {
+  return index == 0 ? std::optional(gid_of_ipv4(identity_.ipv4_address)) : std::nullopt;
+}
+
+std::expected<std::string, int> RdmaDevice::attribute(std::string_view path) const {
+  const std::pair<std::string_view, std::string> fixed[] = {
+      {"node_type", "1: CA"},
+      {"node_guid", guid_text(identity_.node_guid)},
+      {"sys_image_guid", guid_text(identity_.node_guid)},
+      {"node_desc", identity_.name},
+      {"fw_ver", fmt::format("{}.{}.{:04}", identity_.firmware[0], identity_.firmware[1], identity_.firmware[2])},
+      {"board_id", identity_.board_id},
+      {"hca_type", fmt::format("MT{}", identity_.device_id)},
+      {"hw_rev", "0"},
+      {"device/vendor", fmt::format("0x{:04x}", identity_.vendor_id)},
+      {"device/device", fmt::format("0x{:04x}", identity_.device_id)},
+      {"ports/1/state", "4: ACTIVE"},
+      {"ports/1/phys_state", "5: LinkUp"},
+      {"ports/1/link_layer", "Ethernet"},
+      {"ports/1/rate", "100 Gb/sec (4X EDR)"},
+      {"ports/1/lid", "0x0"},
+      {"ports/1/sm_lid", "0x0"},
+      {"ports/1/lid_mask_count", "0"},
+      {"ports/1/sm_sl", "0"},
+      {"ports/1/cap_mask", "0x04010000"},
+      {"ports/1/pkeys/0", "0xffff"},
+  };
+  for (const auto& [name, text] : fixed) {
+    if (path == name) {
+      return text;
+    }
+  }
+  if (const auto index = index_after(path, "ports/1/gids/"); index && *index < gid_table_entries_) {
+    return gid_text(gid(*index).value_or(Gid{}));
+  }
+  // An index without a GID has these files too, but reading them fails.
+  if (const auto index = index_after(path, "ports/1/gid_attrs/types/"); index && *index < gid_table_entries_) {
+    return gid(*index) ? std::expected<std::string, int>("RoCE v2") : std::unexpected(EINVAL);
+  }
+  if (const auto index = index_after(path, "ports/1/gid_attrs/ndevs/"); index && *index < gid_table_entries_) {
+    return gid(*index) ? std::expected<std::string, int>("lo") : std::unexpected(EINVAL);
+  }
+  return std::unexpected(ENOENT);
+}
+
+}  // namespace softhca::kernel

@@ -1,0 +1,101 @@
+// One RDMA device as the kernel presents it: what mlx5_core and mlx5_ib know of a device, whoever opens it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/softhca/kernel/event_hub.h"
+#include "tools/softhca/kernel/firmware.h"
+#include "uapi/error.h"
+
+namespace softhca::kernel {
+
+// What a driver learns from the PCI function, the initialization segment and the network interface.
+struct Identity {
+  std::string name = "mlx5_0";
+  std::uint16_t vendor_id = 0x15b3;
+  std::uint16_t device_id = 0x101d;
+  std::string board_id;
+  std::array<std::uint16_t, 3> firmware{};
+  std::uint64_t node_guid = 0;     // host order
+  std::uint32_t ipv4_address = 0;  // host order; the port's address
+};
+
+// The device's capabilities that matter here, under their PRM names.
+struct Capabilities {
+  std::uint8_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq = 0,
+               log_max_srq_sz = 0, log_max_mkey = 0, log_max_pd = 0, log_max_mcg = 0, log_max_msg = 0, log_max_uctx = 0,
+               log_max_ra_req_qp = 0, log_max_ra_res_qp = 0, log_bf_reg_size = 0, local_ca_ack_delay = 0,
+               cqe_version = 0;
+  std::uint16_t max_wqe_sz_sq = 0, max_wqe_sz_rq = 0;  // bytes
+  std::uint32_t max_qp_mcg = 0, device_frequency_khz = 0;
+  bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
+       xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
+       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false;
+  bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
+};
+
+using Gid = std::array<std::uint8_t, 16>;
+
+// ::ffff:a.b.c.d of an address in host order.
+Gid gid_of_ipv4(std::uint32_t address);
+
+// The Ethernet address that stands for a RoCE peer; none if the GID has no route from here.
+std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid);
+
+class RdmaDevice {
+ public:
+  // Brings the device up. `firmware` outlives it.
+  static umlx5::Expected<std::unique_ptr<RdmaDevice>> start(Firmware& firmware, const Identity& identity);
+  ~RdmaDevice();
+
+  Firmware& firmware() { return firmware_; }
+  EventHub& events() { return *events_; }
+  const Identity& identity() const { return identity_; }
+  const Capabilities& caps() const { return caps_; }
+  std::uint32_t gid_table_entries() const { return gid_table_entries_; }
+  std::uint32_t ieee_vendor_id() const { return ieee_vendor_id_; }
+  // Key that gathers zeros and scatters into nothing; 0 if the device has none.
+  std::uint32_t dump_fill_mkey() const { return dump_fill_mkey_; }
+
+  // The port's GID (RoCE v2), none for an empty index.
+  std::optional<Gid> gid(std::uint32_t index) const;
+
+  // Text of a sysfs attribute of the device ("ports/1/gids/0"); ENOENT or what reading the real one gives.
+  std::expected<std::string, int> attribute(std::string_view path) const;
+
+  // Commands of all files run one at a time.
+  std::mutex& command_mutex() { return command_mutex_; }
+
+  // True in the process that started the device; a forked child has no device.
+  bool is_own_process() const;
+
+  std::uint8_t next_mkey_variant() { return mkey_variant_++; }
+
+ private:
+  RdmaDevice(Firmware& firmware, const Identity& identity);
+  int bring_up();
+  int query_capabilities();
+  int set_gid(std::uint32_t index, const Gid& gid);
+
+  Firmware& firmware_;
+  Identity identity_;
+  pid_t process_;
+  Capabilities caps_;
+  std::uint32_t gid_table_entries_ = 0;
+  std::uint32_t ieee_vendor_id_ = 0;
+  std::uint32_t dump_fill_mkey_ = 0;
+  std::uint8_t mkey_variant_ = 1;
+  std::unique_ptr<EventHub> events_;
+  std::mutex command_mutex_;
+};
+
+}  // namespace softhca::kernel
