@@ -1,0 +1,314 @@
+#include "tools/softhca/device.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "tools/softhca/doorbell_watch.h"
+#include "tools/softhca/hca/hca.h"
+#include "tools/softhca/hca/process_memory.h"
+#include "tools/softhca/kernel/log.h"
+
+namespace softhca {
+namespace {
+
+constexpr std::uint64_t kSpinNs = 5'000;         // an answer that is on its way
+constexpr std::uint64_t kYieldNs = 200'000;      // while others get the CPU
+constexpr std::uint64_t kLongYieldNs = 100'000;  // a yield that took this long went to a program that does not yield
+constexpr std::uint64_t kLentNs = 100'000;       // a program that called relax() does so again
+constexpr std::uint64_t kMinNapNs = 50'000, kMaxNapNs = 1'000'000, kLongNapNs = 3'600'000'000'000;
+constexpr std::uint64_t kSliceNs = 100'000;
+constexpr int kNice = -10;
+
+std::uint64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// A thread that runs seldom and briefly should get the CPU at once: ask for a short slice, and for priority if allowed.
+void ask_for_quick_wakeup() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } attributes{.size = 48,
+               .policy = SCHED_OTHER,
+               .flags = 0,
+               .nice = kNice,
+               .priority = 0,
+               .runtime = kSliceNs,
+               .deadline = 0,
+               .period = 0};
+  if (::syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) {
+    attributes.nice = 0;
+    ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+  }
+  ::prctl(PR_SET_TIMERSLACK, 1);
+}
+
+// The HCA behind the interface that the kernel's part knows.
+class HcaFirmware final : public kernel::Firmware {
+ public:
+  // `gate`: see SoftDevice::State.
+  HcaFirmware(hca::Hca& hca, std::recursive_mutex& gate, int wake_fd) : hca_(hca), gate_(gate), wake_fd_(wake_fd) {}
+  void execute(std::span<const std::byte> in, std::span<std::byte> out) override {
+    {
+      const std::lock_guard lock(gate_);
+      hca_.execute(in, out);
+    }
+    // A command may leave work behind: packets to send, a deadline that is nearer than the one slept for.
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+  }
+  std::span<std::byte> uar(std::uint32_t index) override { return hca_.uar(index); }
+  void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value) override {
+    const std::lock_guard lock(gate_);
+    hca_.ring(uar_index, offset_bytes, value);
+  }
+
+ private:
+  hca::Hca& hca_;
+  std::recursive_mutex& gate_;
+  int wake_fd_;
+};
+
+}  // namespace
+
+umlx5::Expected<DeviceOptions> device_options_from_environment() {
+  DeviceOptions options;
+  if (const char* const text = std::getenv("UMLX5_SOFT_ADDR"); text != nullptr && *text != '\0') {
+    std::array<unsigned, 4> part{};
+    char rest = 0;
+    if (std::sscanf(text, "%3u.%3u.%3u.%3u%c", &part[0], &part[1], &part[2], &part[3], &rest) != 4 ||
+        std::ranges::any_of(part, [](unsigned p) { return p > 255; })) {
+      return umlx5::fail(EINVAL, fmt::format("UMLX5_SOFT_ADDR: '{}' is not an IPv4 address", text));
+    }
+    options.endpoint.address = wire::Ipv4{part[0] << 24 | part[1] << 16 | part[2] << 8 | part[3]};
+  }
+  if (const char* const text = std::getenv("UMLX5_SOFT_PCAP"); text != nullptr) {
+    options.endpoint.pcap_path = text;
+  }
+  if (const char* const text = std::getenv("UMLX5_SOFT_FAULTS"); text != nullptr) {
+    options.endpoint.faults = text;
+  }
+  return options;
+}
+
+struct SoftDevice::State {
+  std::unique_ptr<wire::Endpoint> endpoint;
+  hca::ProcessMemory memory;
+  int wake_fd = -1;
+  // Held by other threads than the device's own inside the HCA, and by that one while it asks the HCA something with
+  // the UAR pages protected: a thread that waits for a protected page with the HCA's lock held would otherwise wait for
+  // the only thread that can help it. Recursive, because raised events ring doorbells.
+  std::recursive_mutex gate;
+  std::unique_ptr<hca::Hca> hca;
+  std::unique_ptr<HcaFirmware> firmware;
+  std::unique_ptr<kernel::RdmaDevice> rdma;
+  std::atomic<kernel::RdmaDevice*> events_to = nullptr;  // once it is up
+  std::unique_ptr<DoorbellWatch> watch;
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> last_relax_ns = 0;
+  std::thread thread;
+
+  ~State();
+  void run();
+  void idle(std::uint64_t idle_since, std::uint64_t& nap_ns);
+  void sleep(std::uint64_t& nap_ns);
+  bool work_waits() const { return hca->doorbell_waits() || stop.load(); }
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_fd, &one, sizeof one);
+  }
+};
+
+SoftDevice::State::~State() {
+  if (thread.joinable()) {
+    if (rdma != nullptr && !rdma->is_own_process()) {
+      thread.detach();  // it exists in the parent only
+    } else {
+      stop = true;
+      wake();
+      thread.join();
+    }
+  }
+  events_to = nullptr;
+  if (rdma != nullptr && !rdma->is_own_process()) {
+    // Nothing here may talk to the device; the process's end takes the memory.
+    static_cast<void>(rdma.release());
+    static_cast<void>(firmware.release());
+    static_cast<void>(hca.release());
+    static_cast<void>(endpoint.release());
+    return;
+  }
+  rdma.reset();
+  watch.reset();
+  firmware.reset();
+  hca.reset();
+  if (wake_fd >= 0) {
+    ::close(wake_fd);
+  }
+}
+
+void SoftDevice::State::run() {
+  ask_for_quick_wakeup();
+  std::uint64_t idle_since = 0, nap_ns = kMinNapNs;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (now_ns() - last_relax_ns.load(std::memory_order_relaxed) < kLentNs) {
+      sleep(nap_ns);  // a program does the work meanwhile
+      continue;
+    }
+    bool worked = hca->poll();
+    if (rdma->events().has_waiting()) {
+      rdma->events().flush();
+    }
+    if (worked) {
+      idle_since = 0;
+      nap_ns = kMinNapNs;
+      continue;
+    }
+    if (idle_since == 0) {
+      idle_since = now_ns();
+    }
+    idle(idle_since, nap_ns);
+  }
+}
+
+// Nothing to do: spin, then yield, then sleep.
+void SoftDevice::State::idle(std::uint64_t idle_since, std::uint64_t& nap_ns) {
+  const std::uint64_t before = now_ns();
+  const std::uint64_t idle_ns = before - idle_since;
+  if (idle_ns < kSpinNs) {
+    return;
+  }
+  if (idle_ns < kYieldNs) {
+    ::sched_yield();
+    if (now_ns() - before < kLongYieldNs) {
+      return;
+    }
+  }
+  sleep(nap_ns);
+}
+
+void SoftDevice::State::sleep(std::uint64_t& nap_ns) {
+  const bool lent = now_ns() - last_relax_ns.load(std::memory_order_relaxed) < kLentNs;
+  // While a program lends its time, doorbells are its business.
+  const bool watches = watch->available() && !lent;
+  std::unique_lock asking(gate);
+  if (watches) {
+    watch->arm();
+    if (work_waits()) {
+      watch->disarm();
+      return;
+    }
+  }
+  std::uint64_t wait_ns = watches ? kLongNapNs : nap_ns;
+  nap_ns = std::min(nap_ns * 2, kMaxNapNs);
+  if (lent) {
+    wait_ns = kLentNs;
+  }
+  if (rdma->events().has_waiting()) {
+    wait_ns = std::min(wait_ns, kMaxNapNs);
+  }
+  if (const auto deadline = hca->next_deadline_ns(); deadline) {
+    const std::uint64_t now = now_ns();
+    wait_ns = std::min(wait_ns, *deadline > now ? *deadline - now : 0);
+  }
+  asking.unlock();
+  std::array<pollfd, 3> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{lent ? -1 : endpoint->fd(), POLLIN, 0},
+                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}};
+  const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
+                         .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
+  ::ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  if (watches) {
+    watch->disarm();
+  }
+  std::uint64_t count = 0;
+  if ((fds[0].revents & POLLIN) != 0) {
+    [[maybe_unused]] const auto got = ::read(wake_fd, &count, sizeof count);
+  }
+}
+
+umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOptions& options) {
+  auto endpoint = wire::Endpoint::open(options.endpoint);
+  if (!endpoint) {
+    return std::unexpected(endpoint.error());
+  }
+  auto state = std::make_unique<State>();
+  state->endpoint = std::move(*endpoint);
+  state->wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (state->wake_fd < 0) {
+    return umlx5::fail(errno, "soft device: no event descriptor");
+  }
+  hca::Profile profile;
+  // Locally administered, from the address: 0200:00ff:fe00:0000 and the address's four bytes.
+  profile.node_guid = 0x020000ff00000000 | state->endpoint->address().value;
+  State* const raw = state.get();
+  state->hca = std::make_unique<hca::Hca>(profile, state->memory, *state->endpoint, [raw](std::uint32_t) {
+    if (auto* const device = raw->events_to.load(); device != nullptr) {
+      device->events().raised();
+    }
+  });
+  state->firmware = std::make_unique<HcaFirmware>(*state->hca, state->gate, state->wake_fd);
+  const kernel::Identity identity{.name = options.name,
+                                  .vendor_id = profile.vendor_id,
+                                  .device_id = profile.device_id,
+                                  .board_id = profile.board_id,
+                                  .firmware = profile.firmware,
+                                  .node_guid = profile.node_guid,
+                                  .ipv4_address = state->endpoint->address().value};
+  auto rdma = kernel::RdmaDevice::start(*state->firmware, identity);
+  if (!rdma) {
+    return std::unexpected(rdma.error());
+  }
+  state->rdma = std::move(*rdma);
+  state->events_to = state->rdma.get();
+  state->watch = std::make_unique<DoorbellWatch>(state->hca->uar_region());
+  if (!state->watch->available()) {
+    kernel::log(kernel::LogLevel::kInfo,
+                "no userfaultfd here: an idle device looks for doorbells once in a millisecond");
+  }
+  state->thread = std::thread([raw] { raw->run(); });
+  return std::unique_ptr<SoftDevice>(new SoftDevice(std::move(state)));
+}
+
+SoftDevice::SoftDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+SoftDevice::~SoftDevice() = default;
+
+kernel::RdmaDevice& SoftDevice::rdma() { return *state_->rdma; }
+
+wire::Ipv4 SoftDevice::address() const { return state_->endpoint->address(); }
+
+void SoftDevice::relax() noexcept {
+  if (!state_->rdma->is_own_process()) {
+    return;
+  }
+  state_->last_relax_ns.store(now_ns(), std::memory_order_relaxed);
+  std::unique_lock lock(state_->gate);
+  const bool worked = state_->hca->poll();
+  lock.unlock();
+  if (!worked) {
+    ::sched_yield();
+  }
+}
+
+}  // namespace softhca

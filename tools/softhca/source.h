@@ -1,0 +1,39 @@
+// Soft devices as a source of devices for the driver.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tools/softhca/device.h"
+#include "uapi/channel.h"
+
+namespace softhca {
+
+// `count` soft devices of this process, "mlx5_0" and so on. A device comes to be when it is first opened, and lives as
+// long as the source or a channel of it. Thread-safe.
+class SoftDeviceSource final : public umlx5::uapi::DeviceSource {
+ public:
+  // Options come from the environment (device.h); an address there goes to the first device only.
+  explicit SoftDeviceSource(std::size_t count = 1);
+  // The options of every device.
+  explicit SoftDeviceSource(std::vector<DeviceOptions> options);
+
+  umlx5::Expected<std::vector<umlx5::uapi::DeviceInfo>> list() override;
+  // ENODEV for a device that list() did not give; otherwise what opening it gives.
+  umlx5::Expected<std::unique_ptr<umlx5::uapi::Channel>> open(const umlx5::uapi::DeviceInfo& device) override;
+
+ private:
+  struct Slot {
+    DeviceOptions options;
+    std::shared_ptr<SoftDevice> device;
+  };
+  umlx5::Expected<std::shared_ptr<SoftDevice>> device_of(Slot& slot);
+
+  std::mutex mutex_;
+  bool from_environment_ = false;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace softhca
