@@ -5,14 +5,14 @@ set_up() {
   bash "$top/tools/setup.sh" --quiet "$1"
 }
 
-# Builds the umlx5 program. Silent when it is up to date; on a terminal the build shows its progress.
-build_program() {
+# Builds one target. Silent when it is up to date; on a terminal the build shows its progress.
+build_target() {
   local options=(--noshow_loading_progress)
   if [ -t 2 ]; then
     options+=(--show_progress)
   fi
   cd -- "$top"
-  if ! bazel build "${options[@]}" --ui_event_filters=-info,-stdout --show_result=0 //tools/cli:umlx5 >&2; then
+  if ! bazel build "${options[@]}" --ui_event_filters=-info,-stdout --show_result=0 "$1" >&2; then
     echo "umlx5: the build failed; the errors are above" >&2
     exit 1
   fi
