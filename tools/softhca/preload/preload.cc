@@ -1,0 +1,371 @@
+// LD_PRELOAD library that gives a process soft RDMA devices: the uverbs character device, its sysfs entries and its
+// memory mappings, through the libc calls that a program or the stock libibverbs makes.
+//
+// The tree of sysfs_tree.h stands for /sys/class/infiniband*; an opened uverbs node is a descriptor of /dev/null (a
+// character device, as libibverbs checks) whose ioctl, write and mmap go to a Channel of the soft HCA. Event
+// descriptors are real ones and need nothing here. UMLX5_SOFT_DEVICES says how many devices there are (1 if unset).
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "tools/softhca/preload/sysfs_tree.h"
+#include "tools/softhca/source.h"
+
+#define UMLX5_INTERPOSED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using softhca::preload::SysfsTree;
+using umlx5::uapi::Channel;
+
+constexpr int kNetlinkRdma = 20;
+constexpr std::size_t kTrackedDescriptors = 65536;
+
+// UMLX5_SOFT_DEVICES, or 1.
+std::size_t device_count() {
+  const char* text = std::getenv("UMLX5_SOFT_DEVICES");
+  std::size_t count = 1;
+  if (text != nullptr && std::from_chars(text, text + std::strlen(text), count).ec != std::errc{}) {
+    fmt::print(stderr, "umlx5: UMLX5_SOFT_DEVICES={} is no number; 1 device is made\n", text);
+    count = 1;
+  }
+  return count;
+}
+
+// The next definition of a libc function, looked up once.
+template <typename Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+#define UMLX5_NEXT(function) static auto* const real = next<decltype(::function)>(#function)
+
+// 0, or -1 with errno set, which success leaves alone.
+int posix_result(int error) {
+  if (error == 0) {
+    return 0;
+  }
+  errno = error;
+  return -1;
+}
+
+// All of the process's soft devices. Made at the first look at a path of theirs and never destroyed, since other exit
+// handlers may still close devices; only the tree on disk goes at exit.
+class Shim {
+ public:
+  // Null while the shim is being made (its own calls pass through) and in a process where making it failed.
+  static Shim* get() {
+    static thread_local bool making = false;
+    if (making) {
+      return nullptr;
+    }
+    making = true;
+    static Shim* const shim = make();
+    making = false;
+    return shim;
+  }
+
+  const SysfsTree& tree() const { return tree_; }
+
+  int open_node(std::size_t number, int flags) {
+    auto devices = source_->list();
+    if (!devices || number >= devices->size()) {
+      errno = ENODEV;
+      return -1;
+    }
+    auto channel = source_->open((*devices)[number]);
+    if (!channel) {
+      fmt::print(stderr, "umlx5: {}\n", channel.error().message());
+      errno = channel.error().errno_value;
+      return -1;
+    }
+    UMLX5_NEXT(open);
+    const int fd = real("/dev/null", flags & (O_ACCMODE | O_CLOEXEC | O_NONBLOCK));
+    if (fd < 0) {
+      return -1;
+    }
+    if (static_cast<std::size_t>(fd) >= kTrackedDescriptors) {
+      close(fd);
+      errno = EMFILE;
+      return -1;
+    }
+    std::unique_lock lock(mutex_);
+    files_[fd] = std::move(*channel);
+    ours_[fd].store(true, std::memory_order_release);
+    return fd;
+  }
+
+  static bool is_ours(int fd) {
+    return fd >= 0 && static_cast<std::size_t>(fd) < kTrackedDescriptors && ours_[fd].load(std::memory_order_acquire);
+  }
+
+  std::shared_ptr<Channel> file(int fd) {
+    std::shared_lock lock(mutex_);
+    const auto found = files_.find(fd);
+    return found == files_.end() ? nullptr : found->second;
+  }
+
+  void forget(int fd) {
+    std::shared_ptr<Channel> last;  // destroyed after the lock is released
+    std::unique_lock lock(mutex_);
+    if (const auto found = files_.find(fd); found != files_.end()) {
+      last = std::move(found->second);
+      files_.erase(found);
+      ours_[fd].store(false, std::memory_order_release);
+    }
+  }
+
+  void* map(Channel& channel, const std::shared_ptr<Channel>& owner, std::size_t length, int protection, off_t offset) {
+    const auto address = channel.mmap(length, protection, static_cast<std::uint64_t>(offset));
+    if (!address) {
+      errno = address.error();
+      return MAP_FAILED;
+    }
+    std::unique_lock lock(mutex_);
+    mappings_[*address] = {length, owner};
+    mapping_count_.store(mappings_.size(), std::memory_order_release);
+    return *address;
+  }
+
+  // False in a process that never mapped anything of a device: munmap() must not make the shim.
+  static bool has_mappings() { return mapping_count_.load(std::memory_order_acquire) != 0; }
+
+  // True if the range was one of the devices' mappings; `result` is then what munmap() returns.
+  bool unmap(void* address, std::size_t length, int& result) {
+    std::unique_lock lock(mutex_);
+    const auto found = mappings_.find(static_cast<std::byte*>(address));
+    if (found == mappings_.end()) {
+      return false;
+    }
+    Mapping mapping = std::move(found->second);
+    mappings_.erase(found);
+    mapping_count_.store(mappings_.size(), std::memory_order_release);
+    lock.unlock();
+    result = posix_result(mapping.owner->munmap(static_cast<std::byte*>(address), length));
+    return true;
+  }
+
+ private:
+  struct Mapping {
+    std::size_t length;
+    std::shared_ptr<Channel> owner;
+  };
+
+  Shim(std::unique_ptr<softhca::SoftDeviceSource> source, SysfsTree tree)
+      : source_(std::move(source)), tree_(std::move(tree)) {}
+
+  static Shim* make() {
+    auto source = std::make_unique<softhca::SoftDeviceSource>(device_count());
+    auto tree = SysfsTree::create(*source);
+    if (!tree) {
+      fmt::print(stderr, "umlx5: no soft devices: {}\n", tree.error().message());
+      return nullptr;
+    }
+    auto* shim = new Shim(std::move(source), std::move(*tree));
+    std::atexit([] { get()->tree_.remove(); });
+    return shim;
+  }
+
+  std::unique_ptr<softhca::SoftDeviceSource> source_;
+  SysfsTree tree_;
+  std::shared_mutex mutex_;
+  std::unordered_map<int, std::shared_ptr<Channel>> files_;
+  std::map<std::byte*, Mapping> mappings_;
+  static inline std::atomic<std::size_t> mapping_count_{0};
+  static inline std::array<std::atomic<bool>, kTrackedDescriptors> ours_{};
+};
+
+bool may_be_device_path(const char* path) {
+  const std::string_view text = path == nullptr ? "" : path;
+  return text.starts_with("/sys/class/infiniband") || text.starts_with("/dev/infiniband");
+}
+
+// The path to use in place of `path`; `storage` keeps it.
+const char* redirected(const char* path, std::string& storage) {
+  if (!may_be_device_path(path)) {
+    return path;
+  }
+  Shim* shim = Shim::get();
+  if (shim == nullptr) {
+    return path;
+  }
+  if (auto other = shim->tree().redirect(path)) {
+    storage = std::move(*other);
+    return storage.c_str();
+  }
+  return path;
+}
+
+// The descriptor of a uverbs node, or -2 if the path is none.
+int open_if_node(const char* path, int flags) {
+  if (!may_be_device_path(path)) {
+    return -2;
+  }
+  Shim* shim = Shim::get();
+  const auto number = shim == nullptr ? std::nullopt : shim->tree().device_number(path);
+  return number ? shim->open_node(*number, flags) : -2;
+}
+
+mode_t mode_argument(int flags, va_list arguments) {
+  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+}
+
+}  // namespace
+
+#define UMLX5_OPEN(function)                                           \
+  UMLX5_INTERPOSED int function(const char* path, int flags, ...) {    \
+    va_list arguments;                                                 \
+    va_start(arguments, flags);                                        \
+    const mode_t mode = mode_argument(flags, arguments);               \
+    va_end(arguments);                                                 \
+    if (const int fd = open_if_node(path, flags); fd != -2) return fd; \
+    UMLX5_NEXT(function);                                              \
+    std::string storage;                                               \
+    return real(redirected(path, storage), flags, mode);               \
+  }
+UMLX5_OPEN(open)
+UMLX5_OPEN(open64)
+
+#define UMLX5_OPENAT(function)                                                     \
+  UMLX5_INTERPOSED int function(int directory, const char* path, int flags, ...) { \
+    va_list arguments;                                                             \
+    va_start(arguments, flags);                                                    \
+    const mode_t mode = mode_argument(flags, arguments);                           \
+    va_end(arguments);                                                             \
+    if (const int fd = open_if_node(path, flags); fd != -2) return fd;             \
+    UMLX5_NEXT(function);                                                          \
+    std::string storage;                                                           \
+    return real(directory, redirected(path, storage), flags, mode);                \
+  }
+UMLX5_OPENAT(openat)
+UMLX5_OPENAT(openat64)
+
+// The names that _FORTIFY_SOURCE gives the same calls.
+UMLX5_INTERPOSED int __open_2(const char* path, int flags) { return open(path, flags); }
+UMLX5_INTERPOSED int __open64_2(const char* path, int flags) { return open64(path, flags); }
+UMLX5_INTERPOSED int __openat_2(int directory, const char* path, int flags) { return openat(directory, path, flags); }
+UMLX5_INTERPOSED int __openat64_2(int directory, const char* path, int flags) {
+  return openat64(directory, path, flags);
+}
+
+// Calls that differ from libc's only in the path they look at.
+#define UMLX5_WITH_PATH(result, function, parameters, ...) \
+  UMLX5_INTERPOSED result function parameters {            \
+    UMLX5_NEXT(function);                                  \
+    std::string storage;                                   \
+    return real(__VA_ARGS__);                              \
+  }
+#define UMLX5_PATH redirected(path, storage)
+UMLX5_WITH_PATH(FILE*, fopen, (const char* path, const char* mode), UMLX5_PATH, mode)
+UMLX5_WITH_PATH(FILE*, fopen64, (const char* path, const char* mode), UMLX5_PATH, mode)
+UMLX5_WITH_PATH(DIR*, opendir, (const char* path), UMLX5_PATH)
+UMLX5_WITH_PATH(int, access, (const char* path, int mode), UMLX5_PATH, mode)
+UMLX5_WITH_PATH(int, faccessat, (int directory, const char* path, int mode, int flags), directory, UMLX5_PATH, mode,
+                flags)
+UMLX5_WITH_PATH(int, stat, (const char* path, struct stat* out), UMLX5_PATH, out)
+UMLX5_WITH_PATH(int, stat64, (const char* path, struct stat64* out), UMLX5_PATH, out)
+UMLX5_WITH_PATH(int, lstat, (const char* path, struct stat* out), UMLX5_PATH, out)
+UMLX5_WITH_PATH(int, lstat64, (const char* path, struct stat64* out), UMLX5_PATH, out)
+UMLX5_WITH_PATH(int, fstatat, (int directory, const char* path, struct stat* out, int flags), directory, UMLX5_PATH,
+                out, flags)
+UMLX5_WITH_PATH(int, fstatat64, (int directory, const char* path, struct stat64* out, int flags), directory, UMLX5_PATH,
+                out, flags)
+UMLX5_WITH_PATH(ssize_t, readlink, (const char* path, char* out, size_t bytes), UMLX5_PATH, out, bytes)
+UMLX5_WITH_PATH(ssize_t, readlinkat, (int directory, const char* path, char* out, size_t bytes), directory, UMLX5_PATH,
+                out, bytes)
+UMLX5_WITH_PATH(char*, realpath, (const char* path, char* out), UMLX5_PATH, out)
+UMLX5_WITH_PATH(int, scandir,
+                (const char* path, struct dirent*** list, int (*filter)(const struct dirent*),
+                 int (*compare)(const struct dirent**, const struct dirent**)),
+                UMLX5_PATH, list, filter, compare)
+
+UMLX5_INTERPOSED int ioctl(int fd, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (Shim::is_ours(fd)) {
+    const auto file = Shim::get()->file(fd);
+    if (file != nullptr && request == RDMA_VERBS_IOCTL) {
+      return posix_result(file->ioctl(*static_cast<ib_uverbs_ioctl_hdr*>(argument)));
+    }
+    errno = ENOTTY;
+    return -1;
+  }
+  UMLX5_NEXT(ioctl);
+  return real(fd, request, argument);
+}
+
+UMLX5_INTERPOSED ssize_t write(int fd, const void* data, size_t bytes) {
+  if (Shim::is_ours(fd)) {
+    const auto file = Shim::get()->file(fd);
+    const int error = file == nullptr ? EBADF : file->write({static_cast<const std::byte*>(data), bytes});
+    return error == 0 ? static_cast<ssize_t>(bytes) : posix_result(error);
+  }
+  UMLX5_NEXT(write);
+  return real(fd, data, bytes);
+}
+
+#define UMLX5_MMAP(function, Offset)                                                                                \
+  UMLX5_INTERPOSED void* function(void* address, size_t length, int protection, int flags, int fd, Offset offset) { \
+    if (Shim::is_ours(fd)) {                                                                                        \
+      const auto file = Shim::get()->file(fd);                                                                      \
+      if (file != nullptr && address == nullptr) {                                                                  \
+        return Shim::get()->map(*file, file, length, protection, offset);                                           \
+      }                                                                                                             \
+      errno = EINVAL;                                                                                               \
+      return MAP_FAILED;                                                                                            \
+    }                                                                                                               \
+    UMLX5_NEXT(function);                                                                                           \
+    return real(address, length, protection, flags, fd, offset);                                                    \
+  }
+UMLX5_MMAP(mmap, off_t)
+UMLX5_MMAP(mmap64, off64_t)
+
+UMLX5_INTERPOSED int munmap(void* address, size_t length) {
+  UMLX5_NEXT(munmap);
+  int result = 0;
+  if (Shim::has_mappings() && Shim::get()->unmap(address, length, result)) {
+    return result;
+  }
+  return real(address, length);
+}
+
+UMLX5_INTERPOSED int close(int fd) {
+  if (Shim::is_ours(fd)) {
+    Shim::get()->forget(fd);
+  }
+  UMLX5_NEXT(close);
+  return real(fd);
+}
+
+// libibverbs asks RDMA netlink for devices first and would find this machine's own; without netlink it reads sysfs.
+UMLX5_INTERPOSED int socket(int domain, int type, int protocol) {
+  if (domain == AF_NETLINK && protocol == kNetlinkRdma) {
+    errno = EPROTONOSUPPORT;
+    return -1;
+  }
+  UMLX5_NEXT(socket);
+  return real(domain, type, protocol);
+}

@@ -1,0 +1,184 @@
+#include "tools/softhca/preload/sysfs_tree.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+namespace softhca::preload {
+
+namespace fs = std::filesystem;
+using umlx5::Expected;
+using umlx5::fail;
+
+namespace {
+
+constexpr std::string_view kPrefix = "umlx5-sysfs.";
+constexpr std::string_view kUverbsNode = "/dev/infiniband/uverbs";
+
+// /dev/null is a character device that takes any open: the number that stat() of an opened node will show.
+constexpr std::string_view kNullDevice = "1:3";
+
+constexpr std::array<std::string_view, 32> kDeviceAttributes = {
+    "node_type",
+    "node_guid",
+    "sys_image_guid",
+    "fw_ver",
+    "board_id",
+    "hca_type",
+    "hw_rev",
+    "node_desc",
+    "device/vendor",
+    "device/device",
+    "device/subsystem_vendor",
+    "device/subsystem_device",
+    "device/modalias",
+    "device/numa_node",
+    "device/local_cpus",
+    "device/local_cpulist",
+    "device/class",
+    "device/uevent",
+    "ports/1/state",
+    "ports/1/phys_state",
+    "ports/1/rate",
+    "ports/1/lid",
+    "ports/1/lid_mask_count",
+    "ports/1/sm_lid",
+    "ports/1/sm_sl",
+    "ports/1/cap_mask",
+    "ports/1/link_layer",
+    "ports/1/pkeys/0",
+    "ports/1/counters/port_xmit_data",
+    "ports/1/counters/port_rcv_data",
+    "ports/1/counters/port_xmit_packets",
+    "ports/1/counters/port_rcv_packets",
+};
+constexpr unsigned kMaxGids = 256;
+
+void put(const fs::path& file, std::string_view text) {
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  std::ofstream(file) << text << '\n';
+}
+
+void remove_dead_trees(const fs::path& where) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(where, error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kPrefix)) {
+      continue;
+    }
+    pid_t pid = 0;
+    const char* first = name.data() + kPrefix.size();
+    std::from_chars(first, name.data() + name.size(), pid);
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
+      std::error_code ignored;
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+void put_device(const fs::path& root, std::size_t number, const umlx5::uapi::DeviceInfo& device,
+                const umlx5::uapi::Channel& channel) {
+  const fs::path ibdev = root / "class/infiniband" / device.name;
+  for (const auto path : kDeviceAttributes) {
+    if (const auto text = channel.attribute(path)) {
+      put(ibdev / path, *text);
+    }
+  }
+  for (unsigned i = 0; i < kMaxGids; ++i) {
+    const auto gid = channel.attribute(fmt::format("ports/1/gids/{}", i));
+    if (!gid) {
+      break;
+    }
+    put(ibdev / fmt::format("ports/1/gids/{}", i), *gid);
+    for (const auto kind : {"types", "ndevs"}) {
+      if (const auto text = channel.attribute(fmt::format("ports/1/gid_attrs/{}/{}", kind, i))) {
+        put(ibdev / fmt::format("ports/1/gid_attrs/{}/{}", kind, i), *text);
+      }
+    }
+  }
+  const fs::path uverbs = root / fmt::format("class/infiniband_verbs/uverbs{}", number);
+  put(uverbs / "ibdev", device.name);
+  put(uverbs / "dev", kNullDevice);
+  put(uverbs / "abi_version", fmt::format("{}", device.abi_version));
+  std::error_code ignored;
+  fs::create_directory_symlink(fs::path("../../infiniband") / device.name / "device", uverbs / "device", ignored);
+  fs::create_directories(ibdev / fmt::format("device/infiniband_verbs/uverbs{}", number), ignored);
+  fs::create_directories(ibdev / "device/infiniband" / device.name, ignored);
+  put(root / fmt::format("dev/uverbs{}", number), "");
+}
+
+}  // namespace
+
+Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
+  const fs::path where = fs::temp_directory_path();
+  remove_dead_trees(where);
+  std::string pattern = (where / fmt::format("{}{}.XXXXXX", kPrefix, getpid())).string();
+  if (mkdtemp(pattern.data()) == nullptr) {
+    return fail(errno, fmt::format("cannot make the directory {}", pattern));
+  }
+  SysfsTree tree;
+  tree.root_ = pattern;
+  tree.owner_pid_ = getpid();
+  const auto devices = source.list();
+  if (!devices) {
+    tree.remove();
+    return std::unexpected(devices.error());
+  }
+  put(fs::path(tree.root_) / "class/infiniband_verbs/abi_version", "6");
+  for (const auto& device : *devices) {
+    const auto channel = source.open(device);
+    if (!channel) {
+      tree.remove();
+      return std::unexpected(channel.error());
+    }
+    put_device(tree.root_, tree.devices_++, device, **channel);
+  }
+  return tree;
+}
+
+void SysfsTree::remove() {
+  if (!root_.empty() && getpid() == owner_pid_) {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+    root_.clear();
+  }
+}
+
+std::optional<std::string> SysfsTree::redirect(std::string_view path) const {
+  for (const std::string_view top : {"/sys/class/infiniband", "/sys/class/infiniband_verbs"}) {
+    if (path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/')) {
+      return root_ + std::string(path.substr(4));
+    }
+  }
+  if (const auto number = device_number(path)) {
+    return "/dev/null";
+  }
+  if (path == "/dev/infiniband" || path == "/dev/infiniband/") {
+    return root_ + "/dev";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SysfsTree::device_number(std::string_view path) const {
+  if (!path.starts_with(kUverbsNode)) {
+    return std::nullopt;
+  }
+  path.remove_prefix(kUverbsNode.size());
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (error != std::errc{} || end != path.data() + path.size() || number >= devices_) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+}  // namespace softhca::preload

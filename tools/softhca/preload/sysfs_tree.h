@@ -1,0 +1,37 @@
+// The sysfs entries that a program expects of an RDMA device, as a private directory tree.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "uapi/channel.h"
+#include "uapi/error.h"
+
+namespace softhca::preload {
+
+// A tree of real files under a temporary directory. Trees of processes that died are removed when the next one is made.
+// Thread-safe once created.
+class SysfsTree {
+ public:
+  // The devices and their attributes as `source` has them now.
+  static umlx5::Expected<SysfsTree> create(umlx5::uapi::DeviceSource& source);
+
+  // Removes the tree from the disk, unless this is a forked child of the process that made it.
+  void remove();
+
+  // Where a path of the system's sysfs or /dev/infiniband lies in this tree; none if it is no path of an RDMA device.
+  std::optional<std::string> redirect(std::string_view path) const;
+
+  // N of "/dev/infiniband/uverbsN" if that is a device of this tree.
+  std::optional<std::size_t> device_number(std::string_view path) const;
+
+ private:
+  SysfsTree() = default;
+  std::string root_;
+  int owner_pid_ = 0;
+  std::size_t devices_ = 0;
+};
+
+}  // namespace softhca::preload
