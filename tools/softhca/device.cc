@@ -27,11 +27,15 @@
 namespace softhca {
 namespace {
 
-constexpr std::uint64_t kSpinNs = 5'000;         // an answer that is on its way
-constexpr std::uint64_t kYieldNs = 200'000;      // while others get the CPU
-constexpr std::uint64_t kLongYieldNs = 100'000;  // a yield that took this long went to a program that does not yield
-constexpr std::uint64_t kLentNs = 100'000;       // a program that called relax() does so again
-constexpr std::uint64_t kMinNapNs = 50'000, kMaxNapNs = 1'000'000, kLongNapNs = 3'600'000'000'000;
+constexpr std::uint64_t kSpinNs = 5'000;    // an answer that is on its way
+constexpr std::uint64_t kLentNs = 100'000;  // a program that called relax() does so again
+// After work the thread naps, so that the next doorbell is found soon, and only then has the UAR pages protected: a
+// doorbell in a protected page costs its writer a page fault and, on the thread's own processor, two changes of
+// threads.
+constexpr std::uint64_t kNapNs = 20'000;
+constexpr std::uint64_t kNapAfterWorkNs = 2'000'000;
+constexpr std::uint64_t kUnwatchedNapNs = 1'000'000;  // without userfaultfd
+constexpr std::uint64_t kLongNapNs = 3'600'000'000'000;
 constexpr std::uint64_t kSliceNs = 100'000;
 constexpr int kNice = -10;
 
@@ -131,9 +135,8 @@ struct SoftDevice::State {
 
   ~State();
   void run();
-  void idle(std::uint64_t idle_since, std::uint64_t& nap_ns);
-  void sleep(std::uint64_t& nap_ns);
-  bool work_waits() const { return hca->doorbell_waits() || stop.load(); }
+  enum class Sleep : std::uint8_t { kLent, kNap, kLong };
+  bool sleep(Sleep kind);
   void wake() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake_fd, &one, sizeof one);
@@ -170,74 +173,58 @@ SoftDevice::State::~State() {
 
 void SoftDevice::State::run() {
   ask_for_quick_wakeup();
-  std::uint64_t idle_since = 0, nap_ns = kMinNapNs;
+  std::uint64_t idle_since = now_ns();
   while (!stop.load(std::memory_order_relaxed)) {
-    if (now_ns() - last_relax_ns.load(std::memory_order_relaxed) < kLentNs) {
-      sleep(nap_ns);  // a program does the work meanwhile
+    const std::uint64_t now = now_ns();
+    if (now - last_relax_ns.load(std::memory_order_relaxed) < kLentNs) {
+      sleep(Sleep::kLent);
       continue;
     }
     bool worked = hca->poll();
     if (rdma->events().has_waiting()) {
       rdma->events().flush();
     }
-    if (worked) {
-      idle_since = 0;
-      nap_ns = kMinNapNs;
-      continue;
+    // No yield between spinning and sleeping: the scheduler makes a thread that yields to a polling program wait for
+    // that program's whole slice, while one that sleeps is run as soon as it is woken.
+    const std::uint64_t idle_ns = now - idle_since;
+    if (!worked && idle_ns >= kSpinNs) {
+      worked = sleep(idle_ns < kNapAfterWorkNs ? Sleep::kNap : Sleep::kLong);
     }
-    if (idle_since == 0) {
+    if (worked) {
       idle_since = now_ns();
     }
-    idle(idle_since, nap_ns);
   }
 }
 
-// Nothing to do: spin, then yield, then sleep.
-void SoftDevice::State::idle(std::uint64_t idle_since, std::uint64_t& nap_ns) {
-  const std::uint64_t before = now_ns();
-  const std::uint64_t idle_ns = before - idle_since;
-  if (idle_ns < kSpinNs) {
-    return;
-  }
-  if (idle_ns < kYieldNs) {
-    ::sched_yield();
-    if (now_ns() - before < kLongYieldNs) {
-      return;
-    }
-  }
-  sleep(nap_ns);
-}
-
-void SoftDevice::State::sleep(std::uint64_t& nap_ns) {
-  const bool lent = now_ns() - last_relax_ns.load(std::memory_order_relaxed) < kLentNs;
-  // While a program lends its time, doorbells are its business.
-  const bool watches = watch->available() && !lent;
+// True if something woke the thread that may come again soon.
+bool SoftDevice::State::sleep(Sleep kind) {
+  const bool watches = kind == Sleep::kLong && watch->available();
   std::unique_lock asking(gate);
   if (watches) {
     watch->arm();
-    if (work_waits()) {
+    if (hca->doorbell_waits() || stop.load()) {
       watch->disarm();
-      return;
+      return true;
     }
   }
-  std::uint64_t wait_ns = watches ? kLongNapNs : nap_ns;
-  nap_ns = std::min(nap_ns * 2, kMaxNapNs);
-  if (lent) {
-    wait_ns = kLentNs;
-  }
+  std::uint64_t wait_ns = kind == Sleep::kLent  ? kLentNs
+                          : kind == Sleep::kNap ? kNapNs
+                          : watches             ? kLongNapNs
+                                                : kUnwatchedNapNs;
   if (rdma->events().has_waiting()) {
-    wait_ns = std::min(wait_ns, kMaxNapNs);
+    wait_ns = std::min(wait_ns, kUnwatchedNapNs);
   }
-  if (const auto deadline = hca->next_deadline_ns(); deadline) {
+  if (const auto deadline = hca->next_deadline_ns(); deadline && kind != Sleep::kLent) {
     const std::uint64_t now = now_ns();
     wait_ns = std::min(wait_ns, *deadline > now ? *deadline - now : 0);
   }
   asking.unlock();
-  std::array<pollfd, 3> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{lent ? -1 : endpoint->fd(), POLLIN, 0},
+  // While a program lends its time, packets are its business.
+  std::array<pollfd, 3> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{kind == Sleep::kLent ? -1 : endpoint->fd(), POLLIN, 0},
                             pollfd{watches ? watch->fd() : -1, POLLIN, 0}};
   const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
                          .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
-  ::ppoll(fds.data(), fds.size(), &timeout, nullptr);
+  const bool woken = ::ppoll(fds.data(), fds.size(), &timeout, nullptr) > 0;
   if (watches) {
     watch->disarm();
   }
@@ -245,6 +232,7 @@ void SoftDevice::State::sleep(std::uint64_t& nap_ns) {
   if ((fds[0].revents & POLLIN) != 0) {
     [[maybe_unused]] const auto got = ::read(wake_fd, &count, sizeof count);
   }
+  return woken;
 }
 
 umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOptions& options) {
