@@ -263,6 +263,12 @@ void check_status(const Completion& completion) {
   }
 }
 
+// Both stay until both are done: the other side's last packets may need an answer again.
+int say_goodbye(int socket) {
+  char done = 1;
+  return ::write(socket, &done, 1) == 1 && ::read(socket, &done, 1) == 1 ? 0 : 1;
+}
+
 int run_initiator(const Options& options, int socket) {
   Side side(options, socket);
   struct Pending {
@@ -388,8 +394,7 @@ int run_initiator(const Options& options, int socket) {
     side.context->relax();
     if (++wait_rounds % 4096 == 0) side.check_time("the target checks the last messages");
   }
-  char done = 1;
-  return ::write(socket, &done, 1) == 1 ? 0 : 1;
+  return say_goodbye(socket);
 }
 
 int run_target(const Options& options, int socket) {
@@ -494,9 +499,7 @@ int run_target(const Options& options, int socket) {
     side.context->relax();
     if (++wait_rounds % 4096 == 0) side.check_time("the last report is on its way");
   }
-  // Stay until the initiator is done: its last packets may need an answer again.
-  char done;
-  return ::read(socket, &done, 1) == 1 ? 0 : 1;
+  return say_goodbye(socket);
 }
 
 pid_t spawn(const Options& options, int socket, int other, int (*run)(const Options&, int)) {

@@ -317,12 +317,18 @@ bool Transport::progress(std::uint64_t now_ns) {
   State& state = *state_;
   state.link.now_ns = now_ns;
   state.running = true;
-  bool moved = state.hear();
-  moved |= state.run_timers();
+  // New work goes out before the port is looked at, which costs a system call. What arrives is answered in the next
+  // pass: a program that polls has then seen it, and its reply leaves in the same system call as the acknowledgement.
+  bool moved = state.run_timers();
   moved |= state.send();
   moved |= state.answer();
-  moved |= state.flush_late_receives();
   state.link.port.flush();
+  if (state.hear()) {
+    moved = true;
+    state.send();
+    state.link.port.flush();
+  }
+  moved |= state.flush_late_receives();
   state.flush_failed();
   return moved;
 }

@@ -1,8 +1,9 @@
 #include "tools/softhca/kernel/rdma_device.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
+#include <pthread.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -151,12 +152,26 @@ std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid) {
   return mac_of_ipv4(address);
 }
 
+namespace {
+
+// How many forks lie between this process and the first one. Asking the kernel for the process id would cost a system
+// call each time a program lends its idle time.
+std::atomic<std::uint64_t>& process_generation() {
+  static std::atomic<std::uint64_t> generation = 0;
+  static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+  return generation;
+}
+
+}  // namespace
+
 RdmaDevice::RdmaDevice(Firmware& firmware, const Identity& identity)
-    : firmware_(firmware), identity_(identity), process_(::getpid()) {}
+    : firmware_(firmware), identity_(identity), generation_(process_generation().load()) {}
 
 RdmaDevice::~RdmaDevice() = default;
 
-bool RdmaDevice::is_own_process() const { return ::getpid() == process_; }
+bool RdmaDevice::is_own_process() const { return process_generation().load(std::memory_order_relaxed) == generation_; }
 
 umlx5::Expected<std::unique_ptr<RdmaDevice>> RdmaDevice::start(Firmware& firmware, const Identity& identity) {
   std::unique_ptr<RdmaDevice> device(new RdmaDevice(firmware, identity));

@@ -1,7 +1,7 @@
 // One RDMA device as the kernel presents it: what mlx5_core and mlx5_ib know of a device, whoever opens it.
 #pragma once
 
-#include <sys/types.h>
+
 
 #include <array>
 #include <cstdint>
@@ -88,7 +88,7 @@ class RdmaDevice {
 
   Firmware& firmware_;
   Identity identity_;
-  pid_t process_;
+  std::uint64_t generation_;  // of the process that started the device
   Capabilities caps_;
   std::uint32_t gid_table_entries_ = 0;
   std::uint32_t ieee_vendor_id_ = 0;
