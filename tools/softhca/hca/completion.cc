@@ -11,6 +11,8 @@ using umlx5::wqe::CqeOpcode;
 using umlx5::wqe::ErrorCqe;
 
 constexpr std::uint32_t kNoUserIndex = 0xffffff;
+// On Ethernet the SL's place holds the network header's kind: device.h MLX5_CQE_ROCE_L3_HEADER_TYPE_IPV4.
+constexpr std::uint8_t kRoceIpv4 = 2;
 
 // With CQE version 0 a QP has no user index, and a CQE names the SRQ that gave the receive WQE.
 std::uint32_t user_index_or_srqn(const Qp& qp, bool receive) {
@@ -74,7 +76,11 @@ void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& complet
   Cqe cqe;
   cqe.opcode = completion.opcode;
   cqe.qpn = qp.qpn;
-  cqe.source_qpn = qp.remote_qpn;
+  cqe.source_qpn = completion.source_qpn;
+  if (completion.has_grh) {
+    cqe.grh = 1;
+    cqe.sl = kRoceIpv4;
+  }
   cqe.wqe_counter = completion.wqe_counter;
   cqe.byte_count = completion.byte_count;
   cqe.immediate = completion.immediate_or_rkey;

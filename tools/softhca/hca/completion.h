@@ -30,6 +30,8 @@ inline constexpr Failure kBadWqe{Syndrome::kLocalQpOperation, 0x68};        // u
 inline constexpr Failure kBadOpcode{Syndrome::kLocalQpOperation, 0x69};     // not an opcode of this queue
 inline constexpr Failure kBadRequest{Syndrome::kLocalQpOperation, 0x6a};    // a peer's packets make no message
 inline constexpr Failure kNoReadAtomic{Syndrome::kLocalQpOperation, 0x6b};  // initiator depth is 0
+inline constexpr Failure kBadAddress{Syndrome::kLocalQpOperation,
+                                     0x6c};  // of a datagram: no such GID to send to or from
 inline constexpr Failure kGatherFault{Syndrome::kLocalProtection, 0x51};
 inline constexpr Failure kScatterFault{Syndrome::kLocalProtection, 0x52};
 inline constexpr Failure kFlushedSend{Syndrome::kWorkRequestFlushed, 0xf5};
@@ -54,6 +56,8 @@ struct ReceiveCompletion {
   std::uint16_t wqe_counter = 0;
   std::uint32_t byte_count = 0;
   std::uint32_t immediate_or_rkey = 0;
+  std::uint32_t source_qpn = 0;
+  bool has_grh = false;  // a datagram, with the network header before its data
   bool solicited = false;
 };
 void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& completion, std::span<const std::byte> data);

@@ -194,6 +194,11 @@ AddressSpace& Hca::dma() { return state_->device.dma; }
 Qp* Hca::find_qp(std::uint32_t qpn) { return state_->device.qps.find(qpn); }
 Srq* Hca::find_srq(std::uint32_t srqn) { return state_->device.srqs.find(srqn); }
 
+bool Hca::has_gid(std::uint8_t index) {
+  const auto& gids = state_->device.gids;
+  return index < gids.size() && gids[index].roce_version == umlx5::wqe::prm::kRoceAddressV2;
+}
+
 MkeyFault Hca::resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
                        std::vector<DmaRange>& ranges) {
   if (bytes == 0) {

@@ -7,6 +7,7 @@
 
 #include "tools/softhca/hca/services.h"
 #include "tools/softhca/wire/endpoint.h"
+#include "tools/softhca/wire/packet.h"
 
 namespace softhca::hca {
 
@@ -19,5 +20,11 @@ struct Link {
 
 // Packets never exceed what a port takes, whatever the QP was told.
 constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << std::clamp<std::uint8_t>(qp.path.log_mtu, 1, 5); }
+
+// What the packets of a QP say they are. RC, UC and UD have a data path.
+constexpr wire::Transport wire_transport(QpType type) {
+  return type == QpType::kUc ? wire::Transport::kUc : type == QpType::kUd ? wire::Transport::kUd : wire::Transport::kRc;
+}
+constexpr bool has_data_path(QpType type) { return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd; }
 
 }  // namespace softhca::hca

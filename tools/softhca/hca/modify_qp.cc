@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tools/softhca/hca/command.h"
+#include "tools/softhca/hca/gid.h"
 #include "wqe/prm/qp.h"
 
 namespace softhca::hca {
@@ -53,13 +54,6 @@ std::uint32_t optional_of(const Transition& transition, QpType type) {
 bool is_connected(QpType type) { return type != QpType::kUd; }
 bool is_reliable(QpType type) { return type == QpType::kRc || type == QpType::kXrc; }
 
-// IPv4 in the form ::ffff:a.b.c.d.
-bool ipv4_of(const std::array<std::uint8_t, 16>& gid, wire::Ipv4& address) {
-  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  address.value = std::uint32_t{gid[12]} << 24 | std::uint32_t{gid[13]} << 16 | std::uint32_t{gid[14]} << 8 | gid[15];
-  return std::equal(kMapped.begin(), kMapped.end(), gid.begin()) && address.value != 0;
-}
-
 // The GID of a table entry; false if the entry is empty.
 bool gid_of(const prm::RoceAddress& entry, std::array<std::uint8_t, 16>& gid) {
   gid = entry.source_l3_address;
@@ -87,9 +81,11 @@ Refusal take_path(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
   if (path.src_addr_index >= device.gids.size() || !gid_of(device.gids[path.src_addr_index], qp.path.local_gid)) {
     return bad_parameter(Syndrome::kQpGidIndex);
   }
-  if (!ipv4_of(path.rgid_rip, qp.path.route.destination)) {
+  const auto destination = ipv4_of(path.rgid_rip);
+  if (!destination) {
     return bad_parameter(Syndrome::kQpRemoteGid);
   }
+  qp.path.route.destination = *destination;
   qp.path.route.source_port = flow_port(path, qp.qpn, qpc.remote_qpn);
   qp.path.route.traffic_class = path.tclass;
   qp.path.remote_gid = path.rgid_rip;

@@ -29,6 +29,8 @@ std::uint64_t timeout_ns(const Qp& qp) {
   return std::max(wire::ack_timeout_ns(qp.ack_timeout).value_or(0), kLeastTimeoutNs);
 }
 
+bool reliable(const Qp& qp) { return qp.type == QpType::kRc; }
+
 struct Operations {
   Operation first, middle, last, only;
 };
@@ -53,18 +55,20 @@ Operations operations_of(SendOpcode opcode) {
   }
 }
 
-bool executes(SendOpcode opcode) {
+bool executes(QpType type, SendOpcode opcode) {
   switch (opcode) {
     case SendOpcode::kNop:
     case SendOpcode::kSend:
     case SendOpcode::kSendImmediate:
-    case SendOpcode::kSendInvalidate:
+      return true;
     case SendOpcode::kRdmaWrite:
     case SendOpcode::kRdmaWriteImmediate:
+      return type != QpType::kUd;
+    case SendOpcode::kSendInvalidate:
     case SendOpcode::kRdmaRead:
     case SendOpcode::kAtomicCompareSwap:
     case SendOpcode::kAtomicFetchAdd:
-      return true;
+      return type == QpType::kRc;
     default:
       return false;
   }
@@ -149,16 +153,19 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   work.cqe_bytes = 0;
   work.first_psn = assigned_psn_;
   work.packets = 0;
-  if (!request.failure && !executes(request.opcode)) {
+  if (!request.failure && !executes(qp.type, request.opcode)) {
     request.failure = failure::kBadOpcode;
   }
   if (!request.failure && work.has_response() && qp.max_initiated_rd_atomic == 0) {
     request.failure = failure::kNoReadAtomic;
   }
+  const std::uint32_t mtu = mtu_bytes(qp);
+  if (!request.failure && qp.type == QpType::kUd && request.length_bytes > mtu) {
+    request.failure = failure::kMessageTooLong;
+  }
   if (request.failure || request.opcode == SendOpcode::kNop) {
     return;
   }
-  const std::uint32_t mtu = mtu_bytes(qp);
   work.packets = work.is_atomic() ? 1 : std::max<std::uint64_t>(1, (request.length_bytes + mtu - 1) / mtu);
   // A message of one packet finds its faults when that is built; others must not fail when half is sent.
   const Access access = work.has_response() ? Access::kLocalWrite : Access::kLocalRead;
@@ -191,12 +198,16 @@ bool Requester::send_one(Link& link, Qp& qp, Work& work) {
     finish_front(link, qp);
     return false;
   }
+  if (!reliable(qp)) {  // what is sent is done
+    advance(link, next_psn_);
+    return finish_front(link, qp);
+  }
   return true;
 }
 
 wire::Bth Requester::header(const Qp& qp, Operation operation) const {
   wire::Bth bth;
-  bth.opcode = wire::opcode_of(wire::Transport::kRc, operation);
+  bth.opcode = wire::opcode_of(wire_transport(qp.type), operation);
   bth.migration_request = true;
   bth.destination_qpn = qp.remote_qpn;
   bth.psn = static_cast<std::uint32_t>(next_psn_ & 0xffffff);
@@ -215,7 +226,11 @@ bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
   wire::Packet packet;
   packet.bth = header(qp, operation);
   packet.bth.solicited_event = is_last && request.solicited;
-  packet.bth.ack_request = is_last || unasked_ + 1 >= window_ / 4;
+  packet.bth.ack_request = reliable(qp) && (is_last || unasked_ + 1 >= window_ / 4);
+  if (qp.type == QpType::kUd) {
+    packet.bth.destination_qpn = request.destination_qpn;
+    packet.deth = {request.qkey, qp.qpn};
+  }
   packet.reth = {request.remote_address, request.rkey, static_cast<std::uint32_t>(request.length_bytes)};
   packet.imm_dt.immediate = request.immediate;
   packet.ieth.rkey = request.immediate;
@@ -225,7 +240,8 @@ bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
   if (!gather(link, qp, request.list, request.inline_data, offset, payload)) {
     return false;
   }
-  link.port.commit(qp.path.route, wire::packet_bytes(packet.bth.opcode, bytes));
+  link.port.commit(qp.type == QpType::kUd ? request.route : qp.path.route,
+                   wire::packet_bytes(packet.bth.opcode, bytes));
   unasked_ = packet.bth.ack_request ? 0 : unasked_ + 1;
   sent(link, 1);
   return true;
@@ -475,7 +491,12 @@ void Requester::fail_front(Link& link, Qp& qp, Failure failure) {
   fail_send(link, qp, work.request.wqe_counter, work.request.opcode, failure);
   works_.pop();
   sending_ -= sending_ > 0;
-  link.services.fail_qp(qp);
+  if (reliable(qp)) {
+    link.services.fail_qp(qp);
+  } else if (qp.state != QpState::kErr) {
+    qp.state = QpState::kSqEr;
+    flush(link, qp);
+  }
 }
 
 // ---- Loss ----

@@ -1,4 +1,8 @@
-// The requester half of a reliable connection: executes send WQEs, in order, until the peer has acknowledged them.
+// The requester half of a QP: executes send WQEs, in order. On a reliable connection a WQE is done when the peer has
+// acknowledged it, else when its last packet is sent.
+//
+// A WQE that fails takes a reliable connection to ERR. UC and UD go to SQER (IBA 10.3.1, and the device has SQERR2RTS
+// for these): the rest of the send queue is flushed, receiving goes on.
 //
 // PSNs are counted here in 64 bits from the connection's initial PSN; the low 24 are on the wire. A READ takes as many
 // PSNs as its response has packets, and is asked for in pieces so that no more response packets are under way than the
@@ -34,7 +38,7 @@ class Requester {
   std::optional<std::uint64_t> deadline_ns(const Qp& qp) const;
   void on_timer(Link& link, Qp& qp);
 
-  // The QP is in ERR: completes all that is left with WR_FLUSH.
+  // The QP is in ERR or SQER: completes all that is left with WR_FLUSH.
   void flush(Link& link, Qp& qp);
 
   // No WQE is started and unfinished.

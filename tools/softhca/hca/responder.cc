@@ -96,7 +96,8 @@ bool Responder::sizes_fit(const Qp& qp, const wire::Packet& packet) const {
 }
 
 bool Responder::take_receive(Link& link, Qp& qp) {
-  if (!queue_.take(link, qp, receive_)) {
+  // An unreliable message that was dropped has left its WQE.
+  if (!receive_in_use_ && !queue_.take(link, qp, receive_)) {
     verdict_ = Verdict::kNakRnr;
     gap_reported_ = true;
     return false;
@@ -189,7 +190,7 @@ void Responder::complete_message(Link& link, Qp& qp, const wire::Packet& packet,
   const wire::OpcodeInfo& info = packet.info();
   message_ = Message::kNone;
   msn_ = wire::psn_add(msn_, 1);
-  if (!receive_in_use_) {
+  if (info.kind == Kind::kRdmaWrite && !info.has(Headers::kImmDt)) {
     return;
   }
   receive_in_use_ = false;
@@ -198,6 +199,7 @@ void Responder::complete_message(Link& link, Qp& qp, const wire::Packet& packet,
   completion.wqe_counter = receive_.wqe_counter;
   completion.byte_count = static_cast<std::uint32_t>(received_bytes_);
   completion.immediate_or_rkey = info.has(Headers::kImmDt) ? packet.imm_dt.immediate : packet.ieth.rkey;
+  completion.source_qpn = qp.remote_qpn;
   completion.solicited = packet.bth.solicited_event;
   complete_receive(link, qp, completion, data_in_cqe);
 }

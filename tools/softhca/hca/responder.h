@@ -1,8 +1,14 @@
-// The responder half of a reliable connection: executes the peer's requests in the order of their PSNs and answers.
+// The responder half of a QP.
 //
-// Answers leave in the order of the requests: an acknowledgement waits until the responses of reads and atomics before
-// it are sent, and then covers all that was executed meanwhile. A request that ends the connection waits in the same
-// way before it is refused.
+// On a reliable connection it executes the peer's requests in the order of their PSNs and answers. Answers leave in the
+// order of the requests: an acknowledgement waits until the responses of reads and atomics before it are sent, and then
+// covers all that was executed meanwhile. A request that ends the connection waits in the same way before it is
+// refused.
+//
+// Without reliability there are no answers (responder_unreliable.cc). A UC message whose packets do not all come, in
+// order, is dropped with all that is wrong in it; the receive WQE that it has taken waits for the next. Of datagrams,
+// those that are not for this QP or find no receive WQE are dropped. Faults of this side's own making (a receive WQE
+// that cannot be used, or too short for a datagram) complete that WQE and take the QP to ERR.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +27,10 @@ class Responder {
   // Forgets everything; the first request has `psn`.
   void start(const Qp& qp, std::uint32_t psn);
 
+  // A packet of the peer's requester, by transport.
   void on_request(Link& link, Qp& qp, const wire::Packet& packet);
+  void on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet);
+  void on_datagram(Link& link, Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
   // Sends at most `budget` packets of what is owed; returns how many. owes() tells if there is more.
   unsigned answer(Link& link, Qp& qp, unsigned budget);
@@ -84,6 +93,9 @@ class Responder {
   bool refuse_invalid();
   bool refuse_access();
   void carry_out_refusal(Link& link, Qp& qp);
+  void fail_local(Link& link, Qp& qp, Failure failure);
+  // Why a datagram cannot be put into the receive WQE, after what could is put there.
+  Failure place_datagram(Link& link, const wire::Packet& packet, const wire::Received& received);
 
   bool send_response(Link& link, Qp& qp, Response& response);
   void send_verdict(Link& link, Qp& qp);

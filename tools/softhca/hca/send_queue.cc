@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tools/softhca/hca/doorbell_record.h"
+#include "tools/softhca/hca/gid.h"
 #include "wqe/send_wqe.h"
 #include "wqe/units.h"
 
@@ -18,6 +19,8 @@ using umlx5::wqe::kWqebbBytes;
 using umlx5::wqe::SendOpcode;
 
 constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 31;
+// In a request's Q_Key: use the QP's own instead, which may be a controlled one (IBA 10.2.5).
+constexpr std::uint32_t kOwnQkey = 0x80000000;
 
 void take_control(const ControlSegment& control, const Qp& qp, SendRequest& request) {
   request.opcode = control.opcode;
@@ -48,11 +51,27 @@ bool is_atomic(SendOpcode opcode) {
   return opcode == SendOpcode::kAtomicCompareSwap || opcode == SendOpcode::kAtomicFetchAdd;
 }
 
-void take_body(std::span<const std::byte> wqe, SendRequest& request) {
-  const auto parsed = umlx5::wqe::parse_send_wqe(wqe, umlx5::wqe::Transport::kConnected);
+void take_address(Link& link, const Qp& qp, const umlx5::wqe::AddressVector& address, SendRequest& request) {
+  const auto destination = ipv4_of(address.remote_gid);
+  if (!address.extended || !destination || destination->is_multicast() || !link.services.has_gid(address.sgid_index)) {
+    request.failure = failure::kBadAddress;
+    return;
+  }
+  request.destination_qpn = address.destination_qpn;
+  request.qkey = (address.qkey() & kOwnQkey) != 0 ? qp.qkey : address.qkey();
+  request.route = {*destination, address.remote_lid_or_udp_sport, address.traffic_class};
+}
+
+void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendRequest& request) {
+  using Transport = umlx5::wqe::Transport;
+  const auto parsed =
+      umlx5::wqe::parse_send_wqe(wqe, qp.type == QpType::kUd ? Transport::kDatagram : Transport::kConnected);
   if (!parsed) {
     request.failure = failure::kBadWqe;
     return;
+  }
+  if (parsed->has_address_vector) {
+    take_address(link, qp, parsed->address_vector, request);
   }
   request.remote_address = parsed->remote_address.address;
   request.rkey = parsed->remote_address.rkey;
@@ -124,7 +143,7 @@ bool SendQueue::take(Link& link, const Qp& qp, SendRequest& request) {
     ++consumer_;
     return true;
   }
-  take_body(std::span{wqe}.first(bytes), request);
+  take_body(link, qp, std::span{wqe}.first(bytes), request);
   consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
   return true;
 }

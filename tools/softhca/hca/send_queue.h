@@ -23,6 +23,9 @@ struct SendRequest {
   std::uint64_t remote_address = 0;
   std::uint32_t rkey = 0;
   std::uint64_t swap_or_add = 0, compare = 0;
+  // Of a datagram.
+  std::uint32_t destination_qpn = 0, qkey = 0;
+  wire::Route route;
   std::vector<DataPiece> list;
   std::vector<std::byte> inline_data;
   std::uint64_t length_bytes = 0;  // of the list

@@ -19,6 +19,9 @@ class Services {
   virtual Qp* find_qp(std::uint32_t qpn) = 0;
   virtual Srq* find_srq(std::uint32_t srqn) = 0;
 
+  // True if the entry of the port's GID table is one to send from.
+  virtual bool has_gid(std::uint8_t index) = 0;
+
   // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
   virtual MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
                             std::vector<DmaRange>& ranges) = 0;

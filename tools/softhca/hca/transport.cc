@@ -24,7 +24,7 @@ constexpr std::uint64_t kLeastFlushPeriodNs = 1'000'000;
 constexpr std::uint64_t kMostFlushPeriodNs = 64'000'000;
 
 bool receives(QpState state) {
-  return state == QpState::kRtr || state == QpState::kRts || state == QpState::kSqDrained;
+  return state == QpState::kRtr || state == QpState::kRts || state == QpState::kSqDrained || state == QpState::kSqEr;
 }
 
 bool sends(QpState state) { return state == QpState::kRts || state == QpState::kSqDrained; }
@@ -121,15 +121,22 @@ bool Transport::State::hear() {
 
 void Transport::State::hear(const wire::Received& received) {
   const auto packet = wire::parse(received.packet);
-  if (!packet || packet->info().transport != wire::Transport::kRc) {
+  if (!packet) {
     return;
   }
   Qp* const qp = link.services.find_qp(packet->bth.destination_qpn);
-  if (qp == nullptr || qp->transport == nullptr || qp->type != QpType::kRc || !receives(qp->state) ||
-      received.source != qp->path.route.destination || (packet->bth.pkey & 0x7fff) != 0x7fff) {
+  if (qp == nullptr || qp->transport == nullptr || packet->info().transport != wire_transport(qp->type) ||
+      !receives(qp->state) || (packet->bth.pkey & 0x7fff) != 0x7fff) {
     return;
   }
   QpTransport& transport = *qp->transport;
+  if (qp->type == QpType::kUd) {
+    transport.responder.on_datagram(link, *qp, *packet, received);
+    return;
+  }
+  if (received.source != qp->path.route.destination) {
+    return;
+  }
   if (!packet->info().request) {
     if (sends(qp->state)) {
       transport.requester.on_response(link, *qp, *packet);
@@ -142,6 +149,10 @@ void Transport::State::hear(const wire::Received& received) {
   if (qp->state == QpState::kRtr && !transport.established) {
     transport.established = true;
     link.services.async_event(static_cast<std::uint8_t>(EventType::kCommunicationEstablished), qp->qpn, 0);
+  }
+  if (qp->type == QpType::kUc) {
+    transport.responder.on_unacknowledged(link, *qp, *packet);
+    return;
   }
   transport.responder.on_request(link, *qp, *packet);
   if (transport.responder.owes()) {
@@ -258,7 +269,7 @@ void Transport::state_changed(Qp& qp, QpState from) {
     forget(qp);
     return;
   }
-  if (qp.type != QpType::kRc) {
+  if (!has_data_path(qp.type)) {
     return;
   }
   if (qp.transport == nullptr) {
@@ -303,7 +314,7 @@ void Transport::doorbell(Qp& qp) {
     return;
   }
   qp.transport->requester.doorbell();
-  if (qp.state == QpState::kErr) {
+  if (qp.state == QpState::kErr || qp.state == QpState::kSqEr) {
     state_->running = true;
     qp.transport->requester.flush(state_->link, qp);
     state_->running = false;

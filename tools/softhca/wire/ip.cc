@@ -8,6 +8,8 @@
 namespace softhca::wire {
 namespace {
 
+constexpr std::uint32_t kUdpProtocol = 17;
+
 std::uint16_t folded(std::uint32_t sum) {
   while (sum >> 16 != 0) {
     sum = (sum & 0xffff) + (sum >> 16);
@@ -57,23 +59,31 @@ std::uint32_t checksum_add(std::uint32_t sum, std::span<const std::byte> data) {
   return static_cast<std::uint32_t>(total);
 }
 
+std::array<std::byte, Ipv4Header::kBytes> ip_header(const Flow& flow, std::uint8_t traffic_class,
+                                                    std::uint8_t hop_limit, std::size_t datagram_bytes) {
+  std::array<std::byte, Ipv4Header::kBytes> out;
+  Ipv4Header ip = ipv4_header(flow, datagram_bytes);
+  ip.traffic_class = traffic_class;
+  ip.hop_limit = hop_limit;
+  umlx5::wqe::store(out.data(), ip);
+  ip.checksum = folded(checksum_add(0, out));
+  umlx5::wqe::store(out.data(), ip);
+  return out;
+}
+
 std::array<std::byte, kIpUdpBytes> ip_udp_headers(const Flow& flow, std::uint8_t traffic_class, std::uint8_t hop_limit,
                                                   std::span<const std::byte> datagram) {
   std::array<std::byte, kIpUdpBytes> out;
   const std::span<std::byte> ip_bytes = std::span(out).first(Ipv4Header::kBytes);
   const std::span<std::byte> udp_bytes = std::span(out).subspan(Ipv4Header::kBytes);
 
-  Ipv4Header ip = ipv4_header(flow, datagram.size());
-  ip.traffic_class = traffic_class;
-  ip.hop_limit = hop_limit;
-  umlx5::wqe::store(ip_bytes.data(), ip);
-  ip.checksum = folded(checksum_add(0, ip_bytes));
-  umlx5::wqe::store(ip_bytes.data(), ip);
+  const auto ip = ip_header(flow, traffic_class, hop_limit, datagram.size());
+  std::copy(ip.begin(), ip.end(), ip_bytes.begin());
 
   UdpHeader udp = udp_header(flow, datagram.size());
   umlx5::wqe::store(udp_bytes.data(), udp);
   // The pseudo-header: both addresses, the protocol and the UDP length.
-  std::uint32_t sum = checksum_add(ip.protocol + std::uint32_t{udp.total_bytes}, ip_bytes.last(8));
+  std::uint32_t sum = checksum_add(kUdpProtocol + std::uint32_t{udp.total_bytes}, ip_bytes.last(8));
   sum = checksum_add(sum, udp_bytes);
   udp.checksum = folded(checksum_add(sum, datagram));
   if (udp.checksum == 0) {

@@ -27,6 +27,7 @@ struct Ipv4 {
 
   friend bool operator==(Ipv4, Ipv4) = default;
   constexpr bool is_loopback() const { return value >> 24 == 127; }
+  constexpr bool is_multicast() const { return value >> 28 == 0xe; }
 };
 
 std::string to_string(Ipv4 address);                    // "127.0.0.2"
@@ -98,6 +99,10 @@ UdpHeader udp_header(const Flow& flow, std::size_t datagram_bytes);
 
 // RFC 1071 checksum, to be complemented, of `data` added to `sum`; an odd last byte is taken as followed by a zero.
 std::uint32_t checksum_add(std::uint32_t sum, std::span<const std::byte> data);
+
+// The IPv4 header in front of `datagram_bytes` bytes of UDP payload, with its checksum.
+std::array<std::byte, Ipv4Header::kBytes> ip_header(const Flow& flow, std::uint8_t traffic_class,
+                                                    std::uint8_t hop_limit, std::size_t datagram_bytes);
 
 // The kIpUdpBytes in front of `datagram`, with both checksums.
 std::array<std::byte, kIpUdpBytes> ip_udp_headers(const Flow& flow, std::uint8_t traffic_class, std::uint8_t hop_limit,

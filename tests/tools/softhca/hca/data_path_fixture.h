@@ -37,6 +37,12 @@ struct Fixture : Pair {
   std::uint64_t address_b(std::uint64_t offset = 0) { return address_of(memory_b()) + offset; }
 
   WorkRequest send(std::uint32_t bytes) { return {.opcode = kSend, .list = {{key_a, 0, bytes}}}; }
+  WorkRequest datagram(std::uint32_t bytes) {
+    WorkRequest request = send(bytes);
+    request.address.qpn = b.qp->qpn;
+    request.address.ipv4 = device_b.port->address().value;
+    return request;
+  }
   WorkRequest write(std::uint32_t bytes) {
     return {.opcode = kWrite, .list = {{key_a, 0, bytes}}, .remote_address = address_b(), .rkey = key_b};
   }

@@ -173,6 +173,7 @@ void Port::arrive(wire::Ipv4 source, std::span<const std::byte> packet) {
 std::span<std::byte> Port::reserve() { return buffer_; }
 
 void Port::commit(const wire::Route& route, std::size_t bytes) {
+  last_route = route;
   wire_.carry(address_, route.destination, std::span{buffer_}.first(bytes));
 }
 
@@ -185,8 +186,8 @@ std::size_t Port::receive(std::span<wire::Received> out) {
   for (std::size_t i = 0; i < handed_out_.size(); ++i) {
     out[i] = wire::Received{.source = handed_out_[i].source,
                             .source_port = 0xc000,
-                            .traffic_class = 0,
-                            .hop_limit = 64,
+                            .traffic_class = traffic_class,
+                            .hop_limit = hop_limit,
                             .looped_back = false,
                             .packet = handed_out_[i].packet};
   }
@@ -337,6 +338,17 @@ Bytes Queue::encode(const WorkRequest& request) const {
     wqe.resize(wqe.size() + bytes);
     return std::span{wqe}.last(bytes);
   };
+  if (qp->type == QpType::kUd && request.opcode != kNop) {
+    const auto vector = append(48);
+    put<std::uint32_t>(vector, 0, request.address.qkey);
+    put<std::uint32_t>(vector, 8, 0x80000000 | request.address.qpn);
+    put<std::uint16_t>(vector, 14, request.address.source_port);
+    vector[26] = static_cast<std::byte>(request.address.traffic_class);
+    vector[27] = static_cast<std::byte>(request.address.hop_limit);
+    put<std::uint32_t>(vector, 28, std::uint32_t{request.address.sgid_index} << 20);
+    put<std::uint16_t>(vector, 42, 0xffff);
+    put<std::uint32_t>(vector, 44, request.address.ipv4);
+  }
   const bool atomic = request.opcode == kCompareSwap || request.opcode == kFetchAdd;
   if (atomic || request.opcode == kRead || request.opcode == kWrite || request.opcode == kWriteImmediate) {
     const auto raddr = append(16);
@@ -473,9 +485,13 @@ namespace {
 void connect(Queue& self, const Queue& peer, wire::Ipv4 peer_address, const PairOptions& options,
              std::uint32_t send_psn, std::uint32_t receive_psn) {
   Qp& qp = *self.qp;
-  qp.path.route.destination = peer_address;
+  qp.type = options.type;
   qp.path.log_mtu = options.log_mtu;
-  qp.remote_qpn = peer.qp->qpn;
+  qp.qkey = Address{}.qkey;
+  if (qp.type != QpType::kUd) {
+    qp.path.route.destination = peer_address;
+    qp.remote_qpn = peer.qp->qpn;
+  }
   qp.initial_send_psn = send_psn;
   qp.initial_receive_psn = receive_psn;
   qp.retry_count = options.retry_count;

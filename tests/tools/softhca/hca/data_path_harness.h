@@ -111,6 +111,8 @@ class Port final : public wire::Endpoint {
   ~Port() override = default;
 
   void arrive(wire::Ipv4 source, std::span<const std::byte> packet);
+  wire::Route last_route{};                        // of the last packet sent
+  std::uint8_t traffic_class = 0, hop_limit = 64;  // of what arrives
   bool empty() const { return arrived_.empty(); }
 
   wire::Ipv4 address() const override { return address_; }
@@ -187,6 +189,7 @@ class Device final : public Services {
   AddressSpace& dma() override { return memory; }
   Qp* find_qp(std::uint32_t qpn) override;
   Srq* find_srq(std::uint32_t srqn) override;
+  bool has_gid(std::uint8_t index) override { return index <= 1; }
   MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;
   bool invalidate(const Qp& qp, std::uint32_t key) override;
@@ -223,6 +226,15 @@ enum WqeOpcode : std::uint8_t {
   kFetchAdd = 0x12,
 };
 
+// Where a datagram goes.
+struct Address {
+  std::uint32_t qkey = 0x11111111;
+  std::uint32_t qpn = 0;
+  std::uint32_t ipv4 = 0;
+  std::uint8_t sgid_index = 0, traffic_class = 0, hop_limit = 64;
+  std::uint16_t source_port = 0xc123;
+};
+
 struct WorkRequest {
   std::uint8_t opcode = kSend;
   std::vector<Sge> list = {};
@@ -232,6 +244,7 @@ struct WorkRequest {
   std::uint64_t swap_or_add = 0, compare = 0;
   std::uint32_t immediate = 0;
   std::uint8_t fm_ce_se = 0x08;  // always a CQE
+  Address address = {};          // on a UD queue
 };
 
 // The program's side of a QP.
@@ -283,6 +296,7 @@ class SharedQueue {
 };
 
 struct PairOptions {
+  QpType type = QpType::kRc;
   std::uint8_t log_mtu = 1;  // 256 bytes
   std::uint32_t psn_a = 100, psn_b = 0xabcdef;
   std::uint8_t retry_count = 7, rnr_retry = 7, ack_timeout = 14, min_rnr_timer = 12;
@@ -290,7 +304,7 @@ struct PairOptions {
   Queue::Options a = {}, b = {.qpn = 0x200};
 };
 
-// A connected pair of QPs on two devices.
+// A pair of QPs on two devices; connected, unless they are UD, with the Q_Key 0x11111111.
 class Pair {
  public:
   explicit Pair(const PairOptions& options = {});

@@ -55,6 +55,7 @@ class Run {
   PairOptions options() {
     const std::uint8_t choice = input_.byte();
     PairOptions options;
+    options.type = (choice & 0x20) == 0 ? QpType::kRc : (choice & 0x40) == 0 ? QpType::kUc : QpType::kUd;
     options.psn_a = (choice & 1) != 0 ? 0xfffffe : 100;
     options.rnr_retry = (choice & 2) != 0 ? 7 : 1;
     options.rd_atomic = 1u << (choice >> 2 & 3);
@@ -106,13 +107,21 @@ class Run {
     request.list = {{is_a ? pair_.key_a : pair_.key_b, input_.byte() * 8u, bytes}};
     request.remote_address = (is_a ? at_b_ : at_a_) + input_.byte() * 8u;
     request.rkey = is_a ? pair_.key_b : pair_.key_a;
+    if (queue.qp->type == QpType::kUd) {
+      const Queue& peer = is_a ? pair_.b : pair_.a;
+      request.address.qpn = peer.qp->qpn;
+      request.address.ipv4 = peer.device.port->address().value;
+      request.address.qkey ^= input_.byte() & 0x80 ? 1u << 31 : 0;
+      request.address.sgid_index = input_.byte() & 3;
+    }
     queue.post(request);
   }
 
   // A packet to `queue`: close to what it may expect, its rest from the input.
   void inject(Queue& queue) {
     Bytes packet(12);
-    packet[0] = static_cast<std::byte>(input_.byte() % 0x20);
+    const unsigned transport = queue.qp->type == QpType::kUc ? 0x20 : queue.qp->type == QpType::kUd ? 0x60 : 0;
+    packet[0] = static_cast<std::byte>(input_.byte() % 0x20 | transport);
     packet[1] = static_cast<std::byte>(input_.byte());
     put<std::uint16_t>(packet, 2, 0xffff);
     put<std::uint32_t>(packet, 4, queue.qp->qpn);
@@ -121,6 +130,10 @@ class Run {
                                    ? pair_.a.qp->initial_send_psn
                                    : pair_.b.qp->initial_send_psn;
     put<std::uint32_t>(packet, 8, (base + input_.byte() - 8) & 0xffffff);
+    if (queue.qp->type == QpType::kUd) {
+      packet.resize(20);
+      put<std::uint32_t>(packet, 12, Address{}.qkey ^ (input_.byte() & 1));
+    }
     const Bytes rest = input_.bytes(input_.byte());
     packet.insert(packet.end(), rest.begin(), rest.end());
     packet.resize((packet.size() + 3) / 4 * 4);
@@ -149,7 +162,7 @@ class Run {
         }
         return;
       case 2:
-        if (queue.qp->state == QpState::kSqDrained) {
+        if (queue.qp->state == QpState::kSqDrained || queue.qp->state == QpState::kSqEr) {
           device.set_state(*queue.qp, QpState::kRts);
         }
         return;
