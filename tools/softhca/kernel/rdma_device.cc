@@ -99,7 +99,9 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .rc = all.rc,
           .uc = all.uc,
           .ud = all.ud,
-          .xrc = all.xrc,
+          // The device tells the stock kernel of XRC, whose driver does not start without its domains and SRQs; there
+          // is no data path for programs to use.
+          .xrc = false,
           .cq_moderation = all.cq_moderation,
           .cq_resize = all.cq_resize,
           .cqe_compression = all.cqe_compression,

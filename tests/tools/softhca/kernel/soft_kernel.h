@@ -1,4 +1,4 @@
-// A kernel interface over a real HCA whose port leads nowhere, and requests written out by hand.
+// A kernel interface over a real HCA whose port leads to itself alone, and requests written out by hand.
 #pragma once
 
 #include <rdma/ib_user_ioctl_verbs.h>
@@ -9,6 +9,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -24,19 +25,31 @@ namespace softhca::kernel {
 
 inline constexpr std::uint32_t kTestAddress = 0x7f00004d;  // 127.0.0.77
 
-class NoPort final : public wire::Endpoint {
+class OwnPort final : public wire::Endpoint {
  public:
   wire::Ipv4 address() const override { return {kTestAddress}; }
   int fd() const override { return -1; }
   std::span<std::byte> reserve() override { return buffer_; }
-  void commit(const wire::Route&, std::size_t) override {}
+  void commit(const wire::Route& route, std::size_t bytes) override {
+    if (route.destination == address()) {
+      sent_.emplace_back(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    }
+  }
   void flush() override {}
-  std::size_t receive(std::span<wire::Received>) override { return 0; }
+  std::size_t receive(std::span<wire::Received> out) override {
+    given_.assign(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(std::min(sent_.size(), out.size())));
+    sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(given_.size()));
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      out[i] = {.source = address(), .source_port = 0xc000, .hop_limit = 64, .looped_back = true, .packet = given_[i]};
+    }
+    return given_.size();
+  }
   std::optional<std::uint64_t> next_deadline_ns() const override { return std::nullopt; }
   const wire::EndpointCounters& counters() const override { return counters_; }
 
  private:
   std::array<std::byte, wire::kMaxPacketBytes> buffer_{};
+  std::vector<std::vector<std::byte>> sent_, given_;
   wire::EndpointCounters counters_{};
 };
 
@@ -57,7 +70,7 @@ class HcaUnderTest final : public Firmware {
     }
   }
   hca::ProcessMemory memory_;
-  NoPort port_;
+  OwnPort port_;
   EventHub* hub_ = nullptr;
   hca::Hca hca_;
 };
@@ -264,10 +277,13 @@ struct SoftKernel {
     mlx5_ib_create_qp_resp driver{};
   };
   int create_qp(std::uint64_t type, std::uint32_t pd, std::uint32_t cq, const mlx5_ib_create_qp& driver,
-                const ib_uverbs_qp_cap& cap, QpAnswer& answer) {
+                const ib_uverbs_qp_cap& cap, QpAnswer& answer, std::uint32_t srq = kNoSrq) {
     const std::uint64_t user_handle = 0x99;
     answer.cap = cap;
     Ioctl request(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+    if (srq != kNoSrq) {
+      request.handle(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, srq);
+    }
     const int error = request.handle(UVERBS_ATTR_CREATE_QP_PD_HANDLE, pd)
                           .handle(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, cq)
                           .handle(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, cq)
@@ -284,6 +300,7 @@ struct SoftKernel {
     return error;
   }
 
+  static constexpr std::uint32_t kNoSrq = ~0u;
   static constexpr std::size_t kMemoryBytes = 256 * 1024;
   static constexpr std::size_t kQpBuffer = 128 * 1024, kCqRecord = 200 * 1024, kQpRecord = kCqRecord + 64;
   HcaUnderTest firmware;

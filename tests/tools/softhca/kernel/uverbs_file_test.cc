@@ -428,6 +428,22 @@ TEST_F(UverbsFileTest, AddressHandleGivesTheMac) {
   EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), EINVAL);
 }
 
+TEST_F(UverbsFileTest, XrcIsNotThere) {
+  open_context();
+  struct {
+    std::uint64_t response;
+    std::uint32_t fd, flags;
+  } const open{0, UINT32_MAX, 0};
+  std::uint32_t handle = 0;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, open, handle), EOPNOTSUPP);
+  std::array<std::byte, 304> core{};
+  std::array<std::byte, 104> driver{};
+  ASSERT_EQ(invoke(*file, 0x80000001, std::uint64_t{0}, core, Nothing{}, driver), 0);
+  ib_uverbs_ex_query_device_resp device_attributes{};
+  std::memcpy(&device_attributes, core.data(), sizeof device_attributes);
+  EXPECT_EQ(device_attributes.base.device_cap_flags & 1u << 20, 0u);
+}
+
 TEST_F(UverbsFileTest, DevxAnswersCapabilities) {
   open_context();
   std::array<std::uint8_t, 16> in{0x01, 0x00, 0, 0, 0, 0, 0, 1};  // QUERY_HCA_CAP, general, current
