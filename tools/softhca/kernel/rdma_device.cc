@@ -13,14 +13,12 @@
 #include "tools/softhca/kernel/log.h"
 #include "wqe/prm/cap.h"
 #include "wqe/prm/pd_uar.h"
+#include "wqe/prm/roce.h"
 
 namespace softhca::kernel {
 namespace {
 
 namespace prm = umlx5::wqe::prm;
-using umlx5::wqe::bits;
-using umlx5::wqe::bytes;
-using umlx5::wqe::Field;
 
 constexpr std::uint32_t kCompletionVectors = 4;
 constexpr std::array<std::uint8_t, 2> kLocalMacPrefix{0x02, 0x00};
@@ -33,27 +31,6 @@ std::array<std::uint8_t, 6> mac_of_ipv4(std::uint32_t address) {
           static_cast<std::uint8_t>(address >> 8),
           static_cast<std::uint8_t>(address)};
 }
-
-// Input of SET_ROCE_ADDRESS (output: ObjectOut, empty): set_roce_address_in and roce_addr_layout of
-// <linux/mlx5/mlx5_ifc.h>.
-struct SetRoceAddressIn {
-  prm::InputHeader header{};
-  std::uint16_t roce_address_index{};
-  std::array<std::uint8_t, 16> source_l3_address{};  // IPv4: in the last 4 bytes, zeros before
-  std::array<std::uint8_t, 6> source_mac{};
-  std::uint8_t roce_l3_type{};  // 0 IPv4, 1 IPv6
-  std::uint8_t roce_version{};  // 0 v1, 2 v2
-  static constexpr std::string_view kName = "set_roce_address_in";
-  static constexpr std::size_t kBytes = 48;
-  static constexpr auto kFields =
-      std::tuple{Field{"header", &SetRoceAddressIn::header, bytes(0x0, 8)},
-                 Field{"roce_address_index", &SetRoceAddressIn::roce_address_index, bytes(0x8, 2)},
-                 Field{"source_l3_address", &SetRoceAddressIn::source_l3_address, bytes(0x10, 16)},
-                 Field{"source_mac", &SetRoceAddressIn::source_mac, bytes(0x22, 6)},
-                 Field{"roce_l3_type", &SetRoceAddressIn::roce_l3_type, bits(0x28, 11, 8)},
-                 Field{"roce_version", &SetRoceAddressIn::roce_version, bits(0x28, 7, 0)}};
-};
-static_assert(umlx5::wqe::layout_is_valid<SetRoceAddressIn>());
 
 // The structure of one capability group.
 template <umlx5::wqe::Structure Capabilities>
@@ -235,12 +212,15 @@ int RdmaDevice::query_capabilities() {
 int RdmaDevice::set_gid(std::uint32_t index, const Gid& gid) {
   Gid address = gid;
   address[10] = address[11] = 0;
-  const SetRoceAddressIn in{.header = {.opcode = prm::Opcode::kSetRoceAddress},
-                            .roce_address_index = static_cast<std::uint16_t>(index),
-                            .source_l3_address = address,
-                            .source_mac = mac_of_ipv4(identity_.ipv4_address),
-                            .roce_l3_type = 0,
-                            .roce_version = 2};
+  const prm::SetRoceAddressIn in{.header = {.opcode = prm::Opcode::kSetRoceAddress},
+                                 .roce_address_index = static_cast<std::uint16_t>(index),
+                                 .vhca_port_num = 0,
+                                 .roce_address = {.source_l3_address = address,
+                                                  .vlan_valid = false,
+                                                  .vlan_id = 0,
+                                                  .source_mac = mac_of_ipv4(identity_.ipv4_address),
+                                                  .roce_l3_type = prm::kRoceAddressIpv4,
+                                                  .roce_version = prm::kRoceAddressV2}};
   const auto out = command<prm::ObjectOut>(firmware_, in);
   return out ? 0 : out.error();
 }
