@@ -138,7 +138,6 @@ struct Qp {
   bool remote_read = false, remote_write = false, remote_atomic = false;
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
-  bool signal_all = false;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP
   // Kept by the transport, for QUERY_QP: what has been taken from the queues.
   std::uint16_t sq_consumed_wqebbs = 0;

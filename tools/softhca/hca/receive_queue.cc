@@ -88,7 +88,7 @@ bool ReceiveQueue::available(Link& link, const Qp& qp) {
   return qp.srq != nullptr ? waiting(link, *qp.srq) != 0 : ring_has_next(link, qp);
 }
 
-bool ReceiveQueue::take(Link& link, const Qp& qp, ReceiveWqe& wqe) {
+bool ReceiveQueue::take(Link& link, Qp& qp, ReceiveWqe& wqe) {
   if (qp.srq != nullptr) {
     return take_shared(link, *qp.srq, wqe);
   }
@@ -99,14 +99,15 @@ bool ReceiveQueue::take(Link& link, const Qp& qp, ReceiveWqe& wqe) {
   wqe.pdn = qp.pdn;
   const std::uint32_t slot = consumer_ & ((1u << qp.log_rq_entries) - 1);
   read_wqe(link, qp.pages, std::uint64_t{slot} * qp.rq_wqe_bytes, qp.rq_wqe_bytes, ReceivePrefix::kNone, wqe, nullptr);
-  ++consumer_;
+  qp.rq_consumed = ++consumer_;
   return true;
 }
 
-std::optional<std::uint16_t> ReceiveQueue::take_for_flush(Link& link, const Qp& qp) {
+std::optional<std::uint16_t> ReceiveQueue::take_for_flush(Link& link, Qp& qp) {
   if (!ring_has_next(link, qp)) {
     return std::nullopt;
   }
+  qp.rq_consumed = static_cast<std::uint16_t>(consumer_ + 1);
   return consumer_++;
 }
 

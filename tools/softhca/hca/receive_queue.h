@@ -17,17 +17,17 @@ struct ReceiveWqe {
   bool valid = true;  // false: the WQE could not be read or makes no sense
 };
 
-// Takes the next WQE of `qp.srq`, or of the ring if there is none.
+// Takes the next WQE of `qp.srq`, or of the ring if there is none, and keeps Qp::rq_consumed.
 class ReceiveQueue {
  public:
   void reset() { *this = ReceiveQueue(); }
 
   // False if there is none. `wqe`'s list's capacity is reused.
-  bool take(Link& link, const Qp& qp, ReceiveWqe& wqe);
+  bool take(Link& link, Qp& qp, ReceiveWqe& wqe);
   // True if take() would find one.
   bool available(Link& link, const Qp& qp);
   // Takes the next WQE of the ring without reading it. A QP with an SRQ has none to flush.
-  std::optional<std::uint16_t> take_for_flush(Link& link, const Qp& qp);
+  std::optional<std::uint16_t> take_for_flush(Link& link, Qp& qp);
 
  private:
   bool ring_has_next(Link& link, const Qp& qp);

@@ -22,10 +22,10 @@ constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 31;
 // In a request's Q_Key: use the QP's own instead, which may be a controlled one (IBA 10.2.5).
 constexpr std::uint32_t kOwnQkey = 0x80000000;
 
-void take_control(const ControlSegment& control, const Qp& qp, SendRequest& request) {
+void take_control(const ControlSegment& control, SendRequest& request) {
   request.opcode = control.opcode;
-  request.signaled = qp.signal_all || control.completion == CompletionMode::kAlways ||
-                     control.completion == CompletionMode::kAlwaysAndEvent;
+  request.signaled =
+      control.completion == CompletionMode::kAlways || control.completion == CompletionMode::kAlwaysAndEvent;
   request.solicited = control.solicited;
   // A small fence orders against key operations, which this device executes in order.
   request.fence = control.fence != FenceMode::kNone && control.fence != FenceMode::kInitiatorSmall;
@@ -118,7 +118,12 @@ std::uint16_t SendQueue::wqebbs_of(unsigned ds_octowords) const {
   return wqebbs <= static_cast<std::uint16_t>(producer_ - consumer_) ? static_cast<std::uint16_t>(wqebbs) : 0;
 }
 
-bool SendQueue::take(Link& link, const Qp& qp, SendRequest& request) {
+void SendQueue::consume(Qp& qp, std::uint16_t wqebbs) {
+  consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
+  qp.sq_consumed_wqebbs = consumer_;
+}
+
+bool SendQueue::take(Link& link, Qp& qp, SendRequest& request) {
   if (empty(link, qp)) {
     return false;
   }
@@ -130,25 +135,25 @@ bool SendQueue::take(Link& link, const Qp& qp, SendRequest& request) {
   if (!read(link, qp, 0, std::span{wqe}.first(kWqebbBytes))) {
     request.failure = failure::kBadWqe;
     request.opcode = SendOpcode::kNop;
-    ++consumer_;
+    consume(qp, 1);
     return true;
   }
   const auto control = umlx5::wqe::load<ControlSegment>(wqe.data());
-  take_control(control, qp, request);
+  take_control(control, request);
   const std::uint16_t wqebbs = wqebbs_of(control.ds_octowords);
   const std::size_t bytes = control.ds_octowords * umlx5::wqe::kOctowordBytes;
   if (wqebbs == 0 || control.qpn != qp.qpn || control.wqe_index != consumer_ ||
       (bytes > kWqebbBytes && !read(link, qp, kWqebbBytes, std::span{wqe}.first(bytes).subspan(kWqebbBytes)))) {
     request.failure = failure::kBadWqe;
-    ++consumer_;
+    consume(qp, 1);
     return true;
   }
   take_body(link, qp, std::span{wqe}.first(bytes), request);
-  consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
+  consume(qp, wqebbs);
   return true;
 }
 
-std::optional<SendQueue::Flushed> SendQueue::take_for_flush(Link& link, const Qp& qp) {
+std::optional<SendQueue::Flushed> SendQueue::take_for_flush(Link& link, Qp& qp) {
   if (empty(link, qp)) {
     return std::nullopt;
   }
@@ -160,7 +165,7 @@ std::optional<SendQueue::Flushed> SendQueue::take_for_flush(Link& link, const Qp
     flushed.opcode = control.opcode;
     wqebbs = std::max<std::uint16_t>(wqebbs_of(control.ds_octowords), 1);
   }
-  consumer_ = static_cast<std::uint16_t>(consumer_ + wqebbs);
+  consume(qp, wqebbs);
   return flushed;
 }
 

@@ -32,7 +32,7 @@ struct SendRequest {
   Failure failure;                 // why it cannot be executed
 };
 
-// Reads WQEs in order. One per QP; `qp` is always that QP.
+// Reads WQEs in order and keeps Qp::sq_consumed_wqebbs. One per QP; `qp` is always that QP.
 class SendQueue {
  public:
   void reset() { *this = SendQueue(); }
@@ -43,19 +43,20 @@ class SendQueue {
   // Reads the next WQE into `request` (whose vectors' capacity is reused). False if the queue is empty. A WQE that
   // cannot be executed is taken too, with its failure set. A producer counter that the ring cannot hold, or a doorbell
   // record that cannot be read, gives `broken()` and an empty queue.
-  bool take(Link& link, const Qp& qp, SendRequest& request);
+  bool take(Link& link, Qp& qp, SendRequest& request);
 
   // Takes the next WQE without reading more than flushing needs.
   struct Flushed {
     std::uint16_t wqe_counter;
     umlx5::wqe::SendOpcode opcode;
   };
-  std::optional<Flushed> take_for_flush(Link& link, const Qp& qp);
+  std::optional<Flushed> take_for_flush(Link& link, Qp& qp);
 
   bool empty(Link& link, const Qp& qp);
   bool broken() const { return broken_; }
 
  private:
+  void consume(Qp& qp, std::uint16_t wqebbs);
   // Reads `to.size()` bytes from the start of the WQE at consumer_, wrapping at the ring's end.
   bool read(Link& link, const Qp& qp, std::size_t offset_bytes, std::span<std::byte> to) const;
   // WQEBBs that the WQE with this DS occupies; 0 if it does not lie within what the producer has posted.

@@ -31,8 +31,9 @@ class Services {
   virtual bool invalidate(const Qp& qp, std::uint32_t key) = 0;
 
   // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
-  // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error,
-  // raises a CQ error event, and every QP using it goes to ERR.
+  // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error
+  // and raises a CQ error event; the QPs using it go to ERR (Transport::state_changed()) before the HCA's lock is
+  // released, but not from within this call.
   virtual void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
                         bool solicited) = 0;
 
