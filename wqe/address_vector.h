@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -39,21 +38,21 @@ struct AddressVector {
   static constexpr std::string_view kName = "av";
   static constexpr std::size_t kBytes = 48;
   static constexpr auto kFields =
-      std::tuple{Field{"key", &AddressVector::key, bytes(0, 8)},
-                 Field{"extended", &AddressVector::extended, bits(8, 31, 31)},
-                 Field{"dqpn", &AddressVector::destination_qpn, bits(8, 23, 0)},
-                 Field{"stat_rate", &AddressVector::stat_rate, bits(12, 31, 28), Format::kDecimal},
-                 Field{"sl", &AddressVector::sl, bits(12, 27, 24), Format::kDecimal},
-                 Field{"force_loopback", &AddressVector::force_loopback, bits(12, 23, 23)},
-                 Field{"path_bits", &AddressVector::source_path_bits, bits(12, 22, 16)},
-                 Field{"rlid_udp_sport", &AddressVector::remote_lid_or_udp_sport, bits(12, 15, 0)},
-                 Field{"rmac", &AddressVector::remote_mac, bytes(20, 6)},
-                 Field{"tclass", &AddressVector::traffic_class, bytes(26, 1)},
-                 Field{"hop_limit", &AddressVector::hop_limit, bytes(27, 1), Format::kDecimal},
-                 Field{"grh", &AddressVector::grh_present, bits(28, 30, 30)},
-                 Field{"sgid_index", &AddressVector::sgid_index, bits(28, 27, 20), Format::kDecimal},
-                 Field{"flow_label", &AddressVector::flow_label, bits(28, 19, 0)},
-                 Field{"rgid", &AddressVector::remote_gid, bytes(32, 16)}};
+      Fields{Field{"key", &AddressVector::key, bytes(0, 8)},
+             Field{"extended", &AddressVector::extended, bits(8, 31, 31)},
+             Field{"dqpn", &AddressVector::destination_qpn, bits(8, 23, 0)},
+             Field{"stat_rate", &AddressVector::stat_rate, bits(12, 31, 28), Format::kDecimal},
+             Field{"sl", &AddressVector::sl, bits(12, 27, 24), Format::kDecimal},
+             Field{"force_loopback", &AddressVector::force_loopback, bits(12, 23, 23)},
+             Field{"path_bits", &AddressVector::source_path_bits, bits(12, 22, 16)},
+             Field{"rlid_udp_sport", &AddressVector::remote_lid_or_udp_sport, bits(12, 15, 0)},
+             Field{"rmac", &AddressVector::remote_mac, bytes(20, 6)},
+             Field{"tclass", &AddressVector::traffic_class, bytes(26, 1)},
+             Field{"hop_limit", &AddressVector::hop_limit, bytes(27, 1), Format::kDecimal},
+             Field{"grh", &AddressVector::grh_present, bits(28, 30, 30)},
+             Field{"sgid_index", &AddressVector::sgid_index, bits(28, 27, 20), Format::kDecimal},
+             Field{"flow_label", &AddressVector::flow_label, bits(28, 19, 0)},
+             Field{"rgid", &AddressVector::remote_gid, bytes(32, 16)}};
 };
 static_assert(layout_is_valid<AddressVector>());
 static_assert(offset_bits_of(&AddressVector::remote_lid_or_udp_sport) == 14 * 8);

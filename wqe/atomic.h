@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -23,8 +22,8 @@ struct AtomicSegment {
 
   static constexpr std::string_view kName = "atomic";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"swap_add", &AtomicSegment::swap_add, bytes(0, 8)},
-                                             Field{"compare", &AtomicSegment::compare, bytes(8, 8)}};
+  static constexpr auto kFields = Fields{Field{"swap_add", &AtomicSegment::swap_add, bytes(0, 8)},
+                                         Field{"compare", &AtomicSegment::compare, bytes(8, 8)}};
 };
 static_assert(layout_is_valid<AtomicSegment>());
 static_assert(offset_bits_of(&AtomicSegment::compare) == 64);
@@ -37,11 +36,10 @@ struct MaskedCompareSwap8Segment {
 
   static constexpr std::string_view kName = "masked-cs-8";
   static constexpr std::size_t kBytes = 32;
-  static constexpr auto kFields =
-      std::tuple{Field{"swap", &MaskedCompareSwap8Segment::swap, bytes(0, 8)},
-                 Field{"compare", &MaskedCompareSwap8Segment::compare, bytes(8, 8)},
-                 Field{"swap_mask", &MaskedCompareSwap8Segment::swap_mask, bytes(16, 8)},
-                 Field{"compare_mask", &MaskedCompareSwap8Segment::compare_mask, bytes(24, 8)}};
+  static constexpr auto kFields = Fields{Field{"swap", &MaskedCompareSwap8Segment::swap, bytes(0, 8)},
+                                         Field{"compare", &MaskedCompareSwap8Segment::compare, bytes(8, 8)},
+                                         Field{"swap_mask", &MaskedCompareSwap8Segment::swap_mask, bytes(16, 8)},
+                                         Field{"compare_mask", &MaskedCompareSwap8Segment::compare_mask, bytes(24, 8)}};
 };
 static_assert(layout_is_valid<MaskedCompareSwap8Segment>());
 static_assert(offset_bits_of(&MaskedCompareSwap8Segment::compare_mask) == 192);
@@ -54,11 +52,10 @@ struct MaskedCompareSwap4Segment {
 
   static constexpr std::string_view kName = "masked-cs-4";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"swap", &MaskedCompareSwap4Segment::swap, bytes(0, 4)},
-                 Field{"compare", &MaskedCompareSwap4Segment::compare, bytes(4, 4)},
-                 Field{"swap_mask", &MaskedCompareSwap4Segment::swap_mask, bytes(8, 4)},
-                 Field{"compare_mask", &MaskedCompareSwap4Segment::compare_mask, bytes(12, 4)}};
+  static constexpr auto kFields = Fields{Field{"swap", &MaskedCompareSwap4Segment::swap, bytes(0, 4)},
+                                         Field{"compare", &MaskedCompareSwap4Segment::compare, bytes(4, 4)},
+                                         Field{"swap_mask", &MaskedCompareSwap4Segment::swap_mask, bytes(8, 4)},
+                                         Field{"compare_mask", &MaskedCompareSwap4Segment::compare_mask, bytes(12, 4)}};
 };
 static_assert(layout_is_valid<MaskedCompareSwap4Segment>());
 
@@ -69,9 +66,8 @@ struct MaskedFetchAdd8Segment {
 
   static constexpr std::string_view kName = "masked-fa-8";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"add", &MaskedFetchAdd8Segment::add, bytes(0, 8)},
-                 Field{"field_boundary", &MaskedFetchAdd8Segment::field_boundary, bytes(8, 8)}};
+  static constexpr auto kFields = Fields{Field{"add", &MaskedFetchAdd8Segment::add, bytes(0, 8)},
+                                         Field{"field_boundary", &MaskedFetchAdd8Segment::field_boundary, bytes(8, 8)}};
 };
 static_assert(layout_is_valid<MaskedFetchAdd8Segment>());
 
@@ -81,9 +77,8 @@ struct MaskedFetchAdd4Segment {
 
   static constexpr std::string_view kName = "masked-fa-4";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"add", &MaskedFetchAdd4Segment::add, bytes(0, 4)},
-                 Field{"field_boundary", &MaskedFetchAdd4Segment::field_boundary, bytes(4, 4)}};
+  static constexpr auto kFields = Fields{Field{"add", &MaskedFetchAdd4Segment::add, bytes(0, 4)},
+                                         Field{"field_boundary", &MaskedFetchAdd4Segment::field_boundary, bytes(4, 4)}};
 };
 static_assert(layout_is_valid<MaskedFetchAdd4Segment>());
 

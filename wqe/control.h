@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/opcode.h"
@@ -37,18 +36,17 @@ struct ControlSegment {
 
   static constexpr std::string_view kName = "ctrl";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"opcode", &ControlSegment::opcode, bits(0, 7, 0), Format::kName},
-                 Field{"opmod", &ControlSegment::opmod, bits(0, 31, 24)},
-                 Field{"index", &ControlSegment::wqe_index, bits(0, 23, 8), Format::kDecimal},
-                 Field{"qpn", &ControlSegment::qpn, bits(4, 31, 8)},
-                 Field{"ds", &ControlSegment::ds_octowords, bits(4, 5, 0), Format::kDecimal},
-                 Field{"signature", &ControlSegment::signature, bytes(8, 1)},
-                 Field{"dci_stream", &ControlSegment::dci_stream_channel_id, bytes(9, 2)},
-                 Field{"fence", &ControlSegment::fence, bits(8, 7, 5), Format::kName},
-                 Field{"cqe", &ControlSegment::completion, bits(8, 3, 2), Format::kName},
-                 Field{"solicited", &ControlSegment::solicited, bits(8, 1, 1)},
-                 Field{"imm", &ControlSegment::immediate, bytes(12, 4)}};
+  static constexpr auto kFields = Fields{Field{"opcode", &ControlSegment::opcode, bits(0, 7, 0), Format::kName},
+                                         Field{"opmod", &ControlSegment::opmod, bits(0, 31, 24)},
+                                         Field{"index", &ControlSegment::wqe_index, bits(0, 23, 8), Format::kDecimal},
+                                         Field{"qpn", &ControlSegment::qpn, bits(4, 31, 8)},
+                                         Field{"ds", &ControlSegment::ds_octowords, bits(4, 5, 0), Format::kDecimal},
+                                         Field{"signature", &ControlSegment::signature, bytes(8, 1)},
+                                         Field{"dci_stream", &ControlSegment::dci_stream_channel_id, bytes(9, 2)},
+                                         Field{"fence", &ControlSegment::fence, bits(8, 7, 5), Format::kName},
+                                         Field{"cqe", &ControlSegment::completion, bits(8, 3, 2), Format::kName},
+                                         Field{"solicited", &ControlSegment::solicited, bits(8, 1, 1)},
+                                         Field{"imm", &ControlSegment::immediate, bytes(12, 4)}};
 };
 static_assert(layout_is_valid<ControlSegment>());
 static_assert(offset_bits_of(&ControlSegment::dci_stream_channel_id) == 72);

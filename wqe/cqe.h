@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/opcode.h"
@@ -98,37 +97,37 @@ struct Cqe {
 
   static constexpr std::string_view kName = "cqe";
   static constexpr std::size_t kBytes = kCqeBytes;
-  static constexpr auto kFields = std::tuple{Field{"opcode", &Cqe::opcode, bits(60, 7, 4), Format::kName},
-                                             Field{"send_opcode", &Cqe::send_opcode, bytes(56, 1), Format::kName},
-                                             Field{"qpn", &Cqe::qpn, bytes(57, 3)},
-                                             Field{"wqe_counter", &Cqe::wqe_counter, bytes(60, 2), Format::kDecimal},
-                                             Field{"bytes", &Cqe::byte_count, bytes(44, 4), Format::kDecimal},
-                                             Field{"imm", &Cqe::immediate, bytes(36, 4)},
-                                             Field{"srqn_uidx", &Cqe::srqn_or_user_index, bytes(33, 3)},
-                                             Field{"wqe_id", &Cqe::wqe_id, bytes(2, 2), Format::kDecimal},
-                                             Field{"rx_hash", &Cqe::rx_hash, bytes(12, 4)},
-                                             Field{"rx_hash_type", &Cqe::rx_hash_type, bytes(16, 1)},
-                                             Field{"path_bits", &Cqe::path_bits, bits(16, 22, 16)},
-                                             Field{"checksum", &Cqe::checksum, bytes(20, 2)},
-                                             Field{"slid", &Cqe::slid, bytes(22, 2)},
-                                             Field{"grh", &Cqe::grh, bits(24, 29, 28), Format::kDecimal},
-                                             Field{"sl", &Cqe::sl, bits(24, 27, 24), Format::kDecimal},
-                                             Field{"source_qpn", &Cqe::source_qpn, bits(24, 23, 0)},
-                                             Field{"l4_ok", &Cqe::l4_ok, bits(28, 26, 26)},
-                                             Field{"l3_ok", &Cqe::l3_ok, bits(28, 25, 25)},
-                                             Field{"l2_ok", &Cqe::l2_ok, bits(28, 24, 24)},
-                                             Field{"l4_type", &Cqe::l4_type, bits(28, 22, 20)},
-                                             Field{"l3_type", &Cqe::l3_type, bits(28, 19, 18), Format::kName},
-                                             Field{"has_vlan", &Cqe::has_vlan, bits(28, 16, 16)},
-                                             Field{"vlan", &Cqe::vlan, bits(28, 15, 0)},
-                                             Field{"app", &Cqe::app, bytes(40, 1)},
-                                             Field{"app_op", &Cqe::app_op, bytes(41, 1)},
-                                             Field{"app_info", &Cqe::app_info, bytes(42, 2)},
-                                             Field{"timestamp", &Cqe::timestamp, bytes(48, 8), Format::kDecimal},
-                                             Field{"signature", &Cqe::signature, bytes(62, 1)},
-                                             Field{"format", &Cqe::format, bits(60, 3, 2), Format::kName},
-                                             Field{"solicited", &Cqe::solicited, bits(60, 1, 1)},
-                                             Field{"owner", &Cqe::owner, bits(60, 0, 0)}};
+  static constexpr auto kFields = Fields{Field{"opcode", &Cqe::opcode, bits(60, 7, 4), Format::kName},
+                                         Field{"send_opcode", &Cqe::send_opcode, bytes(56, 1), Format::kName},
+                                         Field{"qpn", &Cqe::qpn, bytes(57, 3)},
+                                         Field{"wqe_counter", &Cqe::wqe_counter, bytes(60, 2), Format::kDecimal},
+                                         Field{"bytes", &Cqe::byte_count, bytes(44, 4), Format::kDecimal},
+                                         Field{"imm", &Cqe::immediate, bytes(36, 4)},
+                                         Field{"srqn_uidx", &Cqe::srqn_or_user_index, bytes(33, 3)},
+                                         Field{"wqe_id", &Cqe::wqe_id, bytes(2, 2), Format::kDecimal},
+                                         Field{"rx_hash", &Cqe::rx_hash, bytes(12, 4)},
+                                         Field{"rx_hash_type", &Cqe::rx_hash_type, bytes(16, 1)},
+                                         Field{"path_bits", &Cqe::path_bits, bits(16, 22, 16)},
+                                         Field{"checksum", &Cqe::checksum, bytes(20, 2)},
+                                         Field{"slid", &Cqe::slid, bytes(22, 2)},
+                                         Field{"grh", &Cqe::grh, bits(24, 29, 28), Format::kDecimal},
+                                         Field{"sl", &Cqe::sl, bits(24, 27, 24), Format::kDecimal},
+                                         Field{"source_qpn", &Cqe::source_qpn, bits(24, 23, 0)},
+                                         Field{"l4_ok", &Cqe::l4_ok, bits(28, 26, 26)},
+                                         Field{"l3_ok", &Cqe::l3_ok, bits(28, 25, 25)},
+                                         Field{"l2_ok", &Cqe::l2_ok, bits(28, 24, 24)},
+                                         Field{"l4_type", &Cqe::l4_type, bits(28, 22, 20)},
+                                         Field{"l3_type", &Cqe::l3_type, bits(28, 19, 18), Format::kName},
+                                         Field{"has_vlan", &Cqe::has_vlan, bits(28, 16, 16)},
+                                         Field{"vlan", &Cqe::vlan, bits(28, 15, 0)},
+                                         Field{"app", &Cqe::app, bytes(40, 1)},
+                                         Field{"app_op", &Cqe::app_op, bytes(41, 1)},
+                                         Field{"app_info", &Cqe::app_info, bytes(42, 2)},
+                                         Field{"timestamp", &Cqe::timestamp, bytes(48, 8), Format::kDecimal},
+                                         Field{"signature", &Cqe::signature, bytes(62, 1)},
+                                         Field{"format", &Cqe::format, bits(60, 3, 2), Format::kName},
+                                         Field{"solicited", &Cqe::solicited, bits(60, 1, 1)},
+                                         Field{"owner", &Cqe::owner, bits(60, 0, 0)}};
 };
 static_assert(layout_is_valid<Cqe>());
 static_assert(offset_bits_of(&Cqe::opcode) == kCqeOpOwnOffset * 8);
@@ -149,17 +148,16 @@ struct ErrorCqe {
 
   static constexpr std::string_view kName = "error-cqe";
   static constexpr std::size_t kBytes = kCqeBytes;
-  static constexpr auto kFields =
-      std::tuple{Field{"opcode", &ErrorCqe::opcode, bits(60, 7, 4), Format::kName},
-                 Field{"syndrome", &ErrorCqe::syndrome, bytes(55, 1), Format::kName},
-                 Field{"vendor_syndrome", &ErrorCqe::vendor_syndrome, bytes(54, 1)},
-                 Field{"send_opcode", &ErrorCqe::send_opcode, bytes(56, 1), Format::kName},
-                 Field{"qpn", &ErrorCqe::qpn, bytes(57, 3)},
-                 Field{"wqe_counter", &ErrorCqe::wqe_counter, bytes(60, 2), Format::kDecimal},
-                 Field{"srqn_uidx", &ErrorCqe::srqn_or_user_index, bytes(33, 3)},
-                 Field{"signature", &ErrorCqe::signature, bytes(62, 1)},
-                 Field{"solicited", &ErrorCqe::solicited, bits(60, 1, 1)},
-                 Field{"owner", &ErrorCqe::owner, bits(60, 0, 0)}};
+  static constexpr auto kFields = Fields{Field{"opcode", &ErrorCqe::opcode, bits(60, 7, 4), Format::kName},
+                                         Field{"syndrome", &ErrorCqe::syndrome, bytes(55, 1), Format::kName},
+                                         Field{"vendor_syndrome", &ErrorCqe::vendor_syndrome, bytes(54, 1)},
+                                         Field{"send_opcode", &ErrorCqe::send_opcode, bytes(56, 1), Format::kName},
+                                         Field{"qpn", &ErrorCqe::qpn, bytes(57, 3)},
+                                         Field{"wqe_counter", &ErrorCqe::wqe_counter, bytes(60, 2), Format::kDecimal},
+                                         Field{"srqn_uidx", &ErrorCqe::srqn_or_user_index, bytes(33, 3)},
+                                         Field{"signature", &ErrorCqe::signature, bytes(62, 1)},
+                                         Field{"solicited", &ErrorCqe::solicited, bits(60, 1, 1)},
+                                         Field{"owner", &ErrorCqe::owner, bits(60, 0, 0)}};
 };
 static_assert(layout_is_valid<ErrorCqe>());
 static_assert(offset_bits_of(&ErrorCqe::syndrome) == 55 * 8);
@@ -184,20 +182,20 @@ struct SignatureErrorCqe {
   static constexpr std::string_view kName = "signature-error-cqe";
   static constexpr std::size_t kBytes = kCqeBytes;
   static constexpr auto kFields =
-      std::tuple{Field{"opcode", &SignatureErrorCqe::opcode, bits(60, 7, 4), Format::kName},
-                 Field{"expected_guard", &SignatureErrorCqe::expected_guard, bytes(16, 4)},
-                 Field{"actual_guard", &SignatureErrorCqe::actual_guard, bytes(20, 4)},
-                 Field{"expected_reftag", &SignatureErrorCqe::expected_reference_tag, bytes(24, 4)},
-                 Field{"actual_reftag", &SignatureErrorCqe::actual_reference_tag, bytes(28, 4)},
-                 Field{"guard_mismatch", &SignatureErrorCqe::guard_mismatch, bits(32, 29, 29)},
-                 Field{"apptag_mismatch", &SignatureErrorCqe::application_tag_mismatch, bits(32, 28, 28)},
-                 Field{"reftag_mismatch", &SignatureErrorCqe::reference_tag_mismatch, bits(32, 27, 27)},
-                 Field{"kind", &SignatureErrorCqe::kind, bits(32, 10, 8), Format::kDecimal},
-                 Field{"domain", &SignatureErrorCqe::domain, bits(32, 2, 0), Format::kDecimal},
-                 Field{"mkey", &SignatureErrorCqe::mkey, bytes(36, 4)},
-                 Field{"offset", &SignatureErrorCqe::offset_bytes, bytes(40, 8), Format::kDecimal},
-                 Field{"qpn", &SignatureErrorCqe::qpn, bytes(57, 3)},
-                 Field{"owner", &SignatureErrorCqe::owner, bits(60, 0, 0)}};
+      Fields{Field{"opcode", &SignatureErrorCqe::opcode, bits(60, 7, 4), Format::kName},
+             Field{"expected_guard", &SignatureErrorCqe::expected_guard, bytes(16, 4)},
+             Field{"actual_guard", &SignatureErrorCqe::actual_guard, bytes(20, 4)},
+             Field{"expected_reftag", &SignatureErrorCqe::expected_reference_tag, bytes(24, 4)},
+             Field{"actual_reftag", &SignatureErrorCqe::actual_reference_tag, bytes(28, 4)},
+             Field{"guard_mismatch", &SignatureErrorCqe::guard_mismatch, bits(32, 29, 29)},
+             Field{"apptag_mismatch", &SignatureErrorCqe::application_tag_mismatch, bits(32, 28, 28)},
+             Field{"reftag_mismatch", &SignatureErrorCqe::reference_tag_mismatch, bits(32, 27, 27)},
+             Field{"kind", &SignatureErrorCqe::kind, bits(32, 10, 8), Format::kDecimal},
+             Field{"domain", &SignatureErrorCqe::domain, bits(32, 2, 0), Format::kDecimal},
+             Field{"mkey", &SignatureErrorCqe::mkey, bytes(36, 4)},
+             Field{"offset", &SignatureErrorCqe::offset_bytes, bytes(40, 8), Format::kDecimal},
+             Field{"qpn", &SignatureErrorCqe::qpn, bytes(57, 3)},
+             Field{"owner", &SignatureErrorCqe::owner, bits(60, 0, 0)}};
 };
 static_assert(layout_is_valid<SignatureErrorCqe>());
 static_assert(offset_bits_of(&SignatureErrorCqe::mkey) == 36 * 8);
@@ -216,8 +214,8 @@ struct MiniCqe {
 
   static constexpr std::string_view kName = "mini-cqe";
   static constexpr std::size_t kBytes = kMiniCqeBytes;
-  static constexpr auto kFields = std::tuple{Field{"info", &MiniCqe::hash_or_checksum_stride, bytes(0, 4)},
-                                             Field{"bytes", &MiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
+  static constexpr auto kFields = Fields{Field{"info", &MiniCqe::hash_or_checksum_stride, bytes(0, 4)},
+                                         Field{"bytes", &MiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
 };
 static_assert(layout_is_valid<MiniCqe>());
 
@@ -229,9 +227,9 @@ struct RequesterMiniCqe {
   static constexpr std::string_view kName = "mini-cqe";
   static constexpr std::size_t kBytes = kMiniCqeBytes;
   static constexpr auto kFields =
-      std::tuple{Field{"wqe_counter", &RequesterMiniCqe::wqe_counter, bytes(0, 2), Format::kDecimal},
-                 Field{"send_opcode", &RequesterMiniCqe::send_opcode, bytes(2, 1), Format::kName},
-                 Field{"bytes", &RequesterMiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
+      Fields{Field{"wqe_counter", &RequesterMiniCqe::wqe_counter, bytes(0, 2), Format::kDecimal},
+             Field{"send_opcode", &RequesterMiniCqe::send_opcode, bytes(2, 1), Format::kName},
+             Field{"bytes", &RequesterMiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
 };
 static_assert(layout_is_valid<RequesterMiniCqe>());
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/units.h"
@@ -26,8 +25,8 @@ struct DataSegment {
   static constexpr std::string_view kName = "data";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"bytes", &DataSegment::byte_count, bits(0, 30, 0), Format::kDecimal},
-                 Field{"lkey", &DataSegment::lkey, bytes(4, 4)}, Field{"address", &DataSegment::address, bytes(8, 8)}};
+      Fields{Field{"bytes", &DataSegment::byte_count, bits(0, 30, 0), Format::kDecimal},
+             Field{"lkey", &DataSegment::lkey, bytes(4, 4)}, Field{"address", &DataSegment::address, bytes(8, 8)}};
 
   constexpr std::uint32_t length_bytes() const { return byte_count == 0 ? kMaxDataSegmentBytes : byte_count; }
   constexpr bool is_terminator() const { return byte_count == 0 && lkey == kTerminatorLkey; }
@@ -44,9 +43,8 @@ struct InlineHeader {
 
   static constexpr std::string_view kName = "inline";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields =
-      std::tuple{Field{"inline", &InlineHeader::is_inline, bits(0, 31, 31)},
-                 Field{"bytes", &InlineHeader::byte_count, bits(0, 30, 0), Format::kDecimal}};
+  static constexpr auto kFields = Fields{Field{"inline", &InlineHeader::is_inline, bits(0, 31, 31)},
+                                         Field{"bytes", &InlineHeader::byte_count, bits(0, 30, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<InlineHeader>());
 
@@ -62,9 +60,8 @@ struct SrqNextSegment {
 
   static constexpr std::string_view kName = "srq-next";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"next", &SrqNextSegment::next_wqe_index, bytes(2, 2), Format::kDecimal},
-                 Field{"signature", &SrqNextSegment::signature, bytes(4, 1)}};
+  static constexpr auto kFields = Fields{Field{"next", &SrqNextSegment::next_wqe_index, bytes(2, 2), Format::kDecimal},
+                                         Field{"signature", &SrqNextSegment::signature, bytes(4, 1)}};
 };
 static_assert(layout_is_valid<SrqNextSegment>());
 static_assert(offset_bits_of(&SrqNextSegment::next_wqe_index) == 16);
@@ -75,7 +72,7 @@ struct ReceiveSignatureSegment {
 
   static constexpr std::string_view kName = "rq-signature";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"signature", &ReceiveSignatureSegment::signature, bytes(4, 1)}};
+  static constexpr auto kFields = Fields{Field{"signature", &ReceiveSignatureSegment::signature, bytes(4, 1)}};
 };
 static_assert(layout_is_valid<ReceiveSignatureSegment>());
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -80,9 +79,9 @@ struct Eqe {
   static constexpr std::string_view kName = "eqe";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
-      std::tuple{Field{"type", &Eqe::type, bytes(1, 1), Format::kName}, Field{"subtype", &Eqe::subtype, bytes(3, 1)},
-                 Field{"data", &Eqe::data, bytes(kDataOffset, kDataBytes)},
-                 Field{"signature", &Eqe::signature, bytes(62, 1)}, Field{"owner", &Eqe::owner, bits(60, 0, 0)}};
+      Fields{Field{"type", &Eqe::type, bytes(1, 1), Format::kName}, Field{"subtype", &Eqe::subtype, bytes(3, 1)},
+             Field{"data", &Eqe::data, bytes(kDataOffset, kDataBytes)},
+             Field{"signature", &Eqe::signature, bytes(62, 1)}, Field{"owner", &Eqe::owner, bits(60, 0, 0)}};
 
   // Reads or writes `data` as one of the structures below.
   template <typename Event>
@@ -111,7 +110,7 @@ struct CompletionEvent {
 
   static constexpr std::string_view kName = "completion";
   static constexpr std::size_t kBytes = 28;
-  static constexpr auto kFields = std::tuple{Field{"cqn", &CompletionEvent::cqn, bits(24, 23, 0)}};
+  static constexpr auto kFields = Fields{Field{"cqn", &CompletionEvent::cqn, bits(24, 23, 0)}};
 };
 static_assert(layout_is_valid<CompletionEvent>());
 
@@ -125,8 +124,8 @@ struct QueueEvent {
 
   static constexpr std::string_view kName = "queue-event";
   static constexpr std::size_t kBytes = 28;
-  static constexpr auto kFields = std::tuple{Field{"kind", &QueueEvent::kind, bytes(20, 1), Format::kName},
-                                             Field{"number", &QueueEvent::number, bits(24, 23, 0)}};
+  static constexpr auto kFields = Fields{Field{"kind", &QueueEvent::kind, bytes(20, 1), Format::kName},
+                                         Field{"number", &QueueEvent::number, bits(24, 23, 0)}};
 };
 static_assert(layout_is_valid<QueueEvent>());
 
@@ -140,8 +139,8 @@ struct CqErrorEvent {
 
   static constexpr std::string_view kName = "cq-error";
   static constexpr std::size_t kBytes = 12;
-  static constexpr auto kFields = std::tuple{Field{"cqn", &CqErrorEvent::cqn, bits(0, 23, 0)},
-                                             Field{"syndrome", &CqErrorEvent::syndrome, bytes(11, 1), Format::kName}};
+  static constexpr auto kFields = Fields{Field{"cqn", &CqErrorEvent::cqn, bits(0, 23, 0)},
+                                         Field{"syndrome", &CqErrorEvent::syndrome, bytes(11, 1), Format::kName}};
 };
 static_assert(layout_is_valid<CqErrorEvent>());
 
@@ -151,7 +150,7 @@ struct PortEvent {
 
   static constexpr std::string_view kName = "port-event";
   static constexpr std::size_t kBytes = 12;
-  static constexpr auto kFields = std::tuple{Field{"port", &PortEvent::port, bits(8, 31, 28), Format::kDecimal}};
+  static constexpr auto kFields = Fields{Field{"port", &PortEvent::port, bits(8, 31, 28), Format::kDecimal}};
 };
 static_assert(layout_is_valid<PortEvent>());
 
@@ -161,7 +160,7 @@ struct CommandEvent {
 
   static constexpr std::string_view kName = "command-done";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields = std::tuple{Field{"vector", &CommandEvent::vector, bytes(0, 4)}};
+  static constexpr auto kFields = Fields{Field{"vector", &CommandEvent::vector, bytes(0, 4)}};
 };
 static_assert(layout_is_valid<CommandEvent>());
 
@@ -173,9 +172,9 @@ struct PageRequestEvent {
 
   static constexpr std::string_view kName = "page-request";
   static constexpr std::size_t kBytes = 8;
-  static constexpr auto kFields = std::tuple{Field{"ec_function", &PageRequestEvent::embedded_function, bytes(0, 2)},
-                                             Field{"function", &PageRequestEvent::function_id, bytes(2, 2)},
-                                             Field{"pages", &PageRequestEvent::pages, bytes(4, 4)}};
+  static constexpr auto kFields = Fields{Field{"ec_function", &PageRequestEvent::embedded_function, bytes(0, 2)},
+                                         Field{"function", &PageRequestEvent::function_id, bytes(2, 2)},
+                                         Field{"pages", &PageRequestEvent::pages, bytes(4, 4)}};
 };
 static_assert(layout_is_valid<PageRequestEvent>());
 
@@ -185,7 +184,7 @@ struct DctEvent {
 
   static constexpr std::string_view kName = "dct-event";
   static constexpr std::size_t kBytes = 28;
-  static constexpr auto kFields = std::tuple{Field{"dctn", &DctEvent::dctn, bits(24, 23, 0)}};
+  static constexpr auto kFields = Fields{Field{"dctn", &DctEvent::dctn, bits(24, 23, 0)}};
 };
 static_assert(layout_is_valid<DctEvent>());
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/units.h"
@@ -24,10 +23,10 @@ struct EthernetSegment {
   static constexpr std::string_view kName = "eth";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"l4_csum", &EthernetSegment::l4_checksum, bits(4, 31, 31)},
-                 Field{"l3_csum", &EthernetSegment::l3_checksum, bits(4, 30, 30)},
-                 Field{"mss", &EthernetSegment::mss_bytes, bytes(6, 2), Format::kDecimal},
-                 Field{"inline_header", &EthernetSegment::inline_header_bytes, bytes(12, 2), Format::kDecimal}};
+      Fields{Field{"l4_csum", &EthernetSegment::l4_checksum, bits(4, 31, 31)},
+             Field{"l3_csum", &EthernetSegment::l3_checksum, bits(4, 30, 30)},
+             Field{"mss", &EthernetSegment::mss_bytes, bytes(6, 2), Format::kDecimal},
+             Field{"inline_header", &EthernetSegment::inline_header_bytes, bytes(12, 2), Format::kDecimal}};
 
   // Octowords of the segment with its inlined header; two header bytes fit in the first.
   constexpr std::size_t wire_octowords() const {

@@ -26,7 +26,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -91,12 +90,8 @@ template <std::size_t I, typename F>
 constexpr const F& field_at(const Leaf<I, F>& leaf) {
   return leaf.field;
 }
-template <std::size_t I, typename... F>
-constexpr const auto& field_at(const std::tuple<F...>& fields) {
-  return std::get<I>(fields);
-}
-template <template <typename...> typename List, typename... F>
-constexpr std::index_sequence_for<F...> indices_of(const List<F...>&) {
+template <typename... F>
+constexpr std::index_sequence_for<F...> indices_of(const Fields<F...>&) {
   return {};
 }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -20,9 +19,9 @@ struct MmoMetadataSegment {
 
   static constexpr std::string_view kName = "mmo";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"control", &MmoMetadataSegment::control, bytes(0, 4)},
-                                             Field{"opaque_lkey", &MmoMetadataSegment::opaque_lkey, bytes(4, 4)},
-                                             Field{"opaque_address", &MmoMetadataSegment::opaque_address, bytes(8, 8)}};
+  static constexpr auto kFields = Fields{Field{"control", &MmoMetadataSegment::control, bytes(0, 4)},
+                                         Field{"opaque_lkey", &MmoMetadataSegment::opaque_lkey, bytes(4, 4)},
+                                         Field{"opaque_address", &MmoMetadataSegment::opaque_address, bytes(8, 8)}};
 };
 static_assert(layout_is_valid<MmoMetadataSegment>());
 

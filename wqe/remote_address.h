@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -16,8 +15,8 @@ struct RemoteAddressSegment {
 
   static constexpr std::string_view kName = "raddr";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"address", &RemoteAddressSegment::address, bytes(0, 8)},
-                                             Field{"rkey", &RemoteAddressSegment::rkey, bytes(8, 4)}};
+  static constexpr auto kFields = Fields{Field{"address", &RemoteAddressSegment::address, bytes(0, 8)},
+                                         Field{"rkey", &RemoteAddressSegment::rkey, bytes(8, 4)}};
 };
 static_assert(layout_is_valid<RemoteAddressSegment>());
 static_assert(offset_bits_of(&RemoteAddressSegment::rkey) == 64);

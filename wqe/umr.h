@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -38,7 +37,7 @@ struct UmrControlSegment {
 
   static constexpr std::string_view kName = "umr-ctrl";
   static constexpr std::size_t kBytes = 48;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"inline", &UmrControlSegment::inline_translations, bits(0, 31, 31)},
       Field{"check_free", &UmrControlSegment::check_free, bits(0, 29, 29)},
       Field{"translation_offset", &UmrControlSegment::has_translation_offset, bits(0, 28, 28)},
@@ -71,24 +70,24 @@ struct MkeyContextSegment {
 
   static constexpr std::string_view kName = "mkey";
   static constexpr std::size_t kBytes = 64;
-  static constexpr auto kFields = std::tuple{
-      Field{"free", &MkeyContextSegment::free, bits(0, 30, 30)},
-      Field{"atomic", &MkeyContextSegment::access_atomic, bits(0, 14, 14)},
-      Field{"remote_write", &MkeyContextSegment::access_remote_write, bits(0, 13, 13)},
-      Field{"remote_read", &MkeyContextSegment::access_remote_read, bits(0, 12, 12)},
-      Field{"local_write", &MkeyContextSegment::access_local_write, bits(0, 11, 11)},
-      Field{"local_read", &MkeyContextSegment::access_local_read, bits(0, 10, 10)},
-      Field{"sf", &MkeyContextSegment::sf, bytes(3, 1)},
-      Field{"qpn", &MkeyContextSegment::qpn, bits(4, 31, 8)},
-      Field{"key_tag", &MkeyContextSegment::key_tag, bits(4, 7, 0)},
-      Field{"bsf_enable", &MkeyContextSegment::bsf_enable, bits(12, 30, 30)},
-      Field{"sig_err_parity", &MkeyContextSegment::signature_error_parity, bits(12, 26, 26)},
-      Field{"pd", &MkeyContextSegment::pd, bits(12, 23, 0)},
-      Field{"start", &MkeyContextSegment::start_address, bytes(16, 8)},
-      Field{"length", &MkeyContextSegment::length_bytes, bytes(24, 8)},
-      Field{"bsf_octowords", &MkeyContextSegment::bsf_octowords, bytes(32, 4), Format::kDecimal},
-      Field{"translation_octowords", &MkeyContextSegment::translation_octowords, bytes(52, 4), Format::kDecimal},
-      Field{"log_page_size", &MkeyContextSegment::log_page_size, bytes(59, 1), Format::kDecimal}};
+  static constexpr auto kFields =
+      Fields{Field{"free", &MkeyContextSegment::free, bits(0, 30, 30)},
+             Field{"atomic", &MkeyContextSegment::access_atomic, bits(0, 14, 14)},
+             Field{"remote_write", &MkeyContextSegment::access_remote_write, bits(0, 13, 13)},
+             Field{"remote_read", &MkeyContextSegment::access_remote_read, bits(0, 12, 12)},
+             Field{"local_write", &MkeyContextSegment::access_local_write, bits(0, 11, 11)},
+             Field{"local_read", &MkeyContextSegment::access_local_read, bits(0, 10, 10)},
+             Field{"sf", &MkeyContextSegment::sf, bytes(3, 1)},
+             Field{"qpn", &MkeyContextSegment::qpn, bits(4, 31, 8)},
+             Field{"key_tag", &MkeyContextSegment::key_tag, bits(4, 7, 0)},
+             Field{"bsf_enable", &MkeyContextSegment::bsf_enable, bits(12, 30, 30)},
+             Field{"sig_err_parity", &MkeyContextSegment::signature_error_parity, bits(12, 26, 26)},
+             Field{"pd", &MkeyContextSegment::pd, bits(12, 23, 0)},
+             Field{"start", &MkeyContextSegment::start_address, bytes(16, 8)},
+             Field{"length", &MkeyContextSegment::length_bytes, bytes(24, 8)},
+             Field{"bsf_octowords", &MkeyContextSegment::bsf_octowords, bytes(32, 4), Format::kDecimal},
+             Field{"translation_octowords", &MkeyContextSegment::translation_octowords, bytes(52, 4), Format::kDecimal},
+             Field{"log_page_size", &MkeyContextSegment::log_page_size, bytes(59, 1), Format::kDecimal}};
 };
 static_assert(layout_is_valid<MkeyContextSegment>());
 static_assert(offset_bits_of(&MkeyContextSegment::translation_octowords) == 52 * 8);
@@ -101,8 +100,8 @@ struct KlmEntry {
   static constexpr std::string_view kName = "klm";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"bytes", &KlmEntry::byte_count, bytes(0, 4), Format::kDecimal},
-                 Field{"mkey", &KlmEntry::mkey, bytes(4, 4)}, Field{"address", &KlmEntry::address, bytes(8, 8)}};
+      Fields{Field{"bytes", &KlmEntry::byte_count, bytes(0, 4), Format::kDecimal},
+             Field{"mkey", &KlmEntry::mkey, bytes(4, 4)}, Field{"address", &KlmEntry::address, bytes(8, 8)}};
 };
 static_assert(layout_is_valid<KlmEntry>());
 
@@ -121,10 +120,10 @@ struct RepeatBlockHeader {
   static constexpr std::string_view kName = "repeat-block";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"bytes", &RepeatBlockHeader::byte_count, bytes(0, 4), Format::kDecimal},
-                 Field{"op", &RepeatBlockHeader::operation, bytes(4, 4)},
-                 Field{"repeat", &RepeatBlockHeader::repeat_count, bytes(8, 4), Format::kDecimal},
-                 Field{"entries", &RepeatBlockHeader::entries, bytes(14, 2), Format::kDecimal}};
+      Fields{Field{"bytes", &RepeatBlockHeader::byte_count, bytes(0, 4), Format::kDecimal},
+             Field{"op", &RepeatBlockHeader::operation, bytes(4, 4)},
+             Field{"repeat", &RepeatBlockHeader::repeat_count, bytes(8, 4), Format::kDecimal},
+             Field{"entries", &RepeatBlockHeader::entries, bytes(14, 2), Format::kDecimal}};
 };
 static_assert(layout_is_valid<RepeatBlockHeader>());
 
@@ -137,9 +136,9 @@ struct RepeatEntry {
   static constexpr std::string_view kName = "repeat";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"stride", &RepeatEntry::stride_bytes, bytes(0, 2), Format::kDecimal},
-                 Field{"bytes", &RepeatEntry::byte_count, bytes(2, 2), Format::kDecimal},
-                 Field{"mkey", &RepeatEntry::mkey, bytes(4, 4)}, Field{"address", &RepeatEntry::address, bytes(8, 8)}};
+      Fields{Field{"stride", &RepeatEntry::stride_bytes, bytes(0, 2), Format::kDecimal},
+             Field{"bytes", &RepeatEntry::byte_count, bytes(2, 2), Format::kDecimal},
+             Field{"mkey", &RepeatEntry::mkey, bytes(4, 4)}, Field{"address", &RepeatEntry::address, bytes(8, 8)}};
 };
 static_assert(layout_is_valid<RepeatEntry>());
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -17,9 +16,8 @@ struct QueueSegment {
 
   static constexpr std::string_view kName = "queue";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields =
-      std::tuple{Field{"max_index", &QueueSegment::max_index, bytes(8, 4), Format::kDecimal},
-                 Field{"number", &QueueSegment::queue_number, bytes(12, 4)}};
+  static constexpr auto kFields = Fields{Field{"max_index", &QueueSegment::max_index, bytes(8, 4), Format::kDecimal},
+                                         Field{"number", &QueueSegment::queue_number, bytes(12, 4)}};
 };
 static_assert(layout_is_valid<QueueSegment>());
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -15,7 +14,7 @@ struct XrcSegment {
 
   static constexpr std::string_view kName = "xrc";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{Field{"srqn", &XrcSegment::srqn, bytes(0, 4)}};
+  static constexpr auto kFields = Fields{Field{"srqn", &XrcSegment::srqn, bytes(0, 4)}};
 };
 static_assert(layout_is_valid<XrcSegment>());
 

@@ -13,8 +13,8 @@ struct Sample {
   static constexpr std::string_view kName = "sample";
   static constexpr std::size_t kBytes = 20;
   static constexpr auto kFields =
-      std::tuple{Field{"a", &Sample::a, bits(0, 31, 28)}, Field{"b", &Sample::b, bits(0, 23, 8)},
-                 Field{"straddles", &Sample::straddles, bit_offset(44, 64)}, Field{"raw", &Sample::raw, bytes(17, 3)}};
+      Fields{Field{"a", &Sample::a, bits(0, 31, 28)}, Field{"b", &Sample::b, bits(0, 23, 8)},
+             Field{"straddles", &Sample::straddles, bit_offset(44, 64)}, Field{"raw", &Sample::raw, bytes(17, 3)}};
 };
 static_assert(layout_is_valid<Sample>());
 
@@ -46,9 +46,9 @@ struct LargeSample {
   std::uint64_t last{};
   static constexpr std::string_view kName = "large";
   static constexpr std::size_t kBytes = 72;
-  static constexpr auto kFields =
-      Fields{Field{"a", &LargeSample::a, bits(0, 23, 8)}, Field{"straddles", &LargeSample::straddles, bit_offset(44, 64)},
-             Field{"flag", &LargeSample::flag, bits(32, 5, 5)}, Field{"last", &LargeSample::last, bytes(64, 8)}};
+  static constexpr auto kFields = Fields{
+      Field{"a", &LargeSample::a, bits(0, 23, 8)}, Field{"straddles", &LargeSample::straddles, bit_offset(44, 64)},
+      Field{"flag", &LargeSample::flag, bits(32, 5, 5)}, Field{"last", &LargeSample::last, bytes(64, 8)}};
 };
 static_assert(layout_is_valid<LargeSample>());
 static_assert(offset_bits_of(&LargeSample::last) == 512);
@@ -56,7 +56,8 @@ static_assert(offset_bits_of(&LargeSample::last) == 512);
 TEST(Layout, PlacesFieldsOfLargeStructures) {
   std::array<std::byte, 72> out;
   out.fill(std::byte{0xee});
-  store(out.data(), LargeSample{.a = 0x1234, .straddles = 0xfedcba9876543210, .flag = true, .last = 0x0102030405060708});
+  store(out.data(),
+        LargeSample{.a = 0x1234, .straddles = 0xfedcba9876543210, .flag = true, .last = 0x0102030405060708});
   std::array<std::uint8_t, 72> want{0x00, 0x12, 0x34, 0x00, 0x00, 0x0f, 0xed, 0xcb, 0xa9, 0x87, 0x65, 0x43, 0x21, 0x00};
   want[35] = 0x20;
   for (std::uint8_t i = 0; i < 8; ++i) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -65,8 +64,8 @@ struct QueryHcaCapIn {
   static constexpr std::string_view kName = "query_hca_cap_in";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields = Fields{Field{"header", &QueryHcaCapIn::header, bytes(0x0, 8)},
-                                             Field{"other_function", &QueryHcaCapIn::other_function, bits(0x8, 31, 31)},
-                                             Field{"function_id", &QueryHcaCapIn::function_id, bits(0x8, 15, 0)}};
+                                         Field{"other_function", &QueryHcaCapIn::other_function, bits(0x8, 31, 31)},
+                                         Field{"function_id", &QueryHcaCapIn::function_id, bits(0x8, 15, 0)}};
 };
 static_assert(layout_is_valid<QueryHcaCapIn>());
 
@@ -78,8 +77,8 @@ struct SetHcaCapIn {
   static constexpr std::string_view kName = "set_hca_cap_in";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields = Fields{Field{"header", &SetHcaCapIn::header, bytes(0x0, 8)},
-                                             Field{"other_function", &SetHcaCapIn::other_function, bits(0x8, 31, 31)},
-                                             Field{"function_id", &SetHcaCapIn::function_id, bits(0x8, 15, 0)}};
+                                         Field{"other_function", &SetHcaCapIn::other_function, bits(0x8, 31, 31)},
+                                         Field{"function_id", &SetHcaCapIn::function_id, bits(0x8, 15, 0)}};
 };
 static_assert(layout_is_valid<SetHcaCapIn>());
 
@@ -280,11 +279,11 @@ struct AtomicCapabilities {
   static constexpr std::size_t kBytes = 256;
   static constexpr auto kFields =
       Fields{Field{"req_8b_endianness_mode", &AtomicCapabilities::req_8b_endianness_mode, bits(0x8, 31, 30)},
-                 Field{"supported_req_8b_endianness_mode_1", &AtomicCapabilities::supported_req_8b_endianness_mode_1,
-                       bits(0x8, 25, 25)},
-                 Field{"atomic_operations", &AtomicCapabilities::atomic_operations, bits(0x10, 15, 0)},
-                 Field{"atomic_size_qp", &AtomicCapabilities::atomic_size_qp, bits(0x14, 15, 0)},
-                 Field{"atomic_size_dc", &AtomicCapabilities::atomic_size_dc, bits(0x18, 15, 0)}};
+             Field{"supported_req_8b_endianness_mode_1", &AtomicCapabilities::supported_req_8b_endianness_mode_1,
+                   bits(0x8, 25, 25)},
+             Field{"atomic_operations", &AtomicCapabilities::atomic_operations, bits(0x10, 15, 0)},
+             Field{"atomic_size_qp", &AtomicCapabilities::atomic_size_qp, bits(0x14, 15, 0)},
+             Field{"atomic_size_dc", &AtomicCapabilities::atomic_size_dc, bits(0x18, 15, 0)}};
 };
 static_assert(layout_is_valid<AtomicCapabilities>());
 static_assert(offset_bits_of(&AtomicCapabilities::atomic_operations) == 0x10 * 8 + 16);
@@ -331,11 +330,10 @@ struct QueryAdapterOut {
   std::array<std::uint8_t, 16> psid{};
   static constexpr std::string_view kName = "query_adapter_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields =
-      Fields{Field{"header", &QueryAdapterOut::header, bytes(0x0, 8)},
-                 Field{"ieee_vendor_id", &QueryAdapterOut::ieee_vendor_id, bits(0x28, 23, 0)},
-                 Field{"vsd_vendor_id", &QueryAdapterOut::vsd_vendor_id, bits(0x2c, 15, 0)},
-                 Field{"psid", &QueryAdapterOut::psid, bytes(0x100, 16)}};
+  static constexpr auto kFields = Fields{Field{"header", &QueryAdapterOut::header, bytes(0x0, 8)},
+                                         Field{"ieee_vendor_id", &QueryAdapterOut::ieee_vendor_id, bits(0x28, 23, 0)},
+                                         Field{"vsd_vendor_id", &QueryAdapterOut::vsd_vendor_id, bits(0x2c, 15, 0)},
+                                         Field{"psid", &QueryAdapterOut::psid, bytes(0x100, 16)}};
 };
 static_assert(layout_is_valid<QueryAdapterOut>());
 static_assert(offset_bits_of(&QueryAdapterOut::ieee_vendor_id) == 0x28 * 8 + 8);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -248,7 +247,7 @@ struct InputHeader {
   static constexpr std::size_t kBytes = 8;
   static constexpr auto kFields =
       Fields{Field{"opcode", &InputHeader::opcode, bytes(0, 2), Format::kName},
-                 Field{"uid", &InputHeader::uid, bytes(2, 2)}, Field{"op_mod", &InputHeader::op_mod, bytes(6, 2)}};
+             Field{"uid", &InputHeader::uid, bytes(2, 2)}, Field{"op_mod", &InputHeader::op_mod, bytes(6, 2)}};
 };
 static_assert(layout_is_valid<InputHeader>());
 
@@ -259,7 +258,7 @@ struct OutputHeader {
   static constexpr std::string_view kName = "out";
   static constexpr std::size_t kBytes = 8;
   static constexpr auto kFields = Fields{Field{"status", &OutputHeader::status, bytes(0, 1), Format::kName},
-                                             Field{"syndrome", &OutputHeader::syndrome, bytes(4, 4)}};
+                                         Field{"syndrome", &OutputHeader::syndrome, bytes(4, 4)}};
 };
 static_assert(layout_is_valid<OutputHeader>());
 
@@ -284,7 +283,7 @@ struct ObjectOut {
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
       Fields{Field{"header", &ObjectOut::header, bytes(0, 8)}, Field{"number", &ObjectOut::number, bits(8, 23, 0)},
-                 Field{"ece", &ObjectOut::ece, bytes(12, 4)}};
+             Field{"ece", &ObjectOut::ece, bytes(12, 4)}};
 };
 static_assert(layout_is_valid<ObjectOut>());
 

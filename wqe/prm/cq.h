@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -68,30 +67,30 @@ struct Cqc {
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
       Fields{Field{"status", &Cqc::status, bits(0x0, 31, 28)},
-                 Field{"dbr_umem_valid", &Cqc::dbr_umem_valid, bits(0x0, 25, 25)},
-                 Field{"apu_cq", &Cqc::apu_cq, bits(0x0, 24, 24)},
-                 Field{"cqe_sz", &Cqc::cqe_sz, bits(0x0, 23, 21), Format::kName},
-                 Field{"cc", &Cqc::cc, bits(0x0, 20, 20)},
-                 Field{"scqe_break_moderation_en", &Cqc::scqe_break_moderation_en, bits(0x0, 18, 18)},
-                 Field{"oi", &Cqc::oi, bits(0x0, 17, 17)},
-                 Field{"cq_period_mode", &Cqc::cq_period_mode, bits(0x0, 16, 15)},
-                 Field{"cqe_comp_en", &Cqc::cqe_comp_en, bits(0x0, 14, 14)},
-                 Field{"mini_cqe_res_format", &Cqc::mini_cqe_res_format, bits(0x0, 13, 12)},
-                 Field{"st", &Cqc::st, bits(0x0, 11, 8)},
-                 Field{"cqe_compression_layout", &Cqc::cqe_compression_layout, bits(0x0, 1, 0)},
-                 Field{"dbr_umem_id", &Cqc::dbr_umem_id, bytes(0x4, 4)},
-                 Field{"page_offset", &Cqc::page_offset, bits(0x8, 11, 6)},
-                 Field{"log_cq_size", &Cqc::log_cq_size, bits(0xc, 28, 24), Format::kDecimal},
-                 Field{"uar_page", &Cqc::uar_page, bits(0xc, 23, 0)},
-                 Field{"cq_period", &Cqc::cq_period, bits(0x10, 27, 16), Format::kDecimal},
-                 Field{"cq_max_count", &Cqc::cq_max_count, bits(0x10, 15, 0), Format::kDecimal},
-                 Field{"c_eqn", &Cqc::c_eqn, bits(0x14, 7, 0), Format::kDecimal},
-                 Field{"log_page_size", &Cqc::log_page_size, bits(0x18, 28, 24), Format::kDecimal},
-                 Field{"last_notified_index", &Cqc::last_notified_index, bits(0x20, 23, 0)},
-                 Field{"last_solicit_index", &Cqc::last_solicit_index, bits(0x24, 23, 0)},
-                 Field{"consumer_counter", &Cqc::consumer_counter, bits(0x28, 23, 0)},
-                 Field{"producer_counter", &Cqc::producer_counter, bits(0x2c, 23, 0)},
-                 Field{"dbr_addr", &Cqc::dbr_addr, bytes(0x38, 8)}};
+             Field{"dbr_umem_valid", &Cqc::dbr_umem_valid, bits(0x0, 25, 25)},
+             Field{"apu_cq", &Cqc::apu_cq, bits(0x0, 24, 24)},
+             Field{"cqe_sz", &Cqc::cqe_sz, bits(0x0, 23, 21), Format::kName},
+             Field{"cc", &Cqc::cc, bits(0x0, 20, 20)},
+             Field{"scqe_break_moderation_en", &Cqc::scqe_break_moderation_en, bits(0x0, 18, 18)},
+             Field{"oi", &Cqc::oi, bits(0x0, 17, 17)},
+             Field{"cq_period_mode", &Cqc::cq_period_mode, bits(0x0, 16, 15)},
+             Field{"cqe_comp_en", &Cqc::cqe_comp_en, bits(0x0, 14, 14)},
+             Field{"mini_cqe_res_format", &Cqc::mini_cqe_res_format, bits(0x0, 13, 12)},
+             Field{"st", &Cqc::st, bits(0x0, 11, 8)},
+             Field{"cqe_compression_layout", &Cqc::cqe_compression_layout, bits(0x0, 1, 0)},
+             Field{"dbr_umem_id", &Cqc::dbr_umem_id, bytes(0x4, 4)},
+             Field{"page_offset", &Cqc::page_offset, bits(0x8, 11, 6)},
+             Field{"log_cq_size", &Cqc::log_cq_size, bits(0xc, 28, 24), Format::kDecimal},
+             Field{"uar_page", &Cqc::uar_page, bits(0xc, 23, 0)},
+             Field{"cq_period", &Cqc::cq_period, bits(0x10, 27, 16), Format::kDecimal},
+             Field{"cq_max_count", &Cqc::cq_max_count, bits(0x10, 15, 0), Format::kDecimal},
+             Field{"c_eqn", &Cqc::c_eqn, bits(0x14, 7, 0), Format::kDecimal},
+             Field{"log_page_size", &Cqc::log_page_size, bits(0x18, 28, 24), Format::kDecimal},
+             Field{"last_notified_index", &Cqc::last_notified_index, bits(0x20, 23, 0)},
+             Field{"last_solicit_index", &Cqc::last_solicit_index, bits(0x24, 23, 0)},
+             Field{"consumer_counter", &Cqc::consumer_counter, bits(0x28, 23, 0)},
+             Field{"producer_counter", &Cqc::producer_counter, bits(0x2c, 23, 0)},
+             Field{"dbr_addr", &Cqc::dbr_addr, bytes(0x38, 8)}};
 };
 static_assert(layout_is_valid<Cqc>());
 static_assert(offset_bits_of(&Cqc::log_cq_size) == 0xc * 8 + 3);
@@ -109,9 +108,9 @@ struct CreateCqIn {
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
       Fields{Field{"header", &CreateCqIn::header, bytes(0x0, 8)}, Field{"cqc", &CreateCqIn::cqc, bytes(0x10, 64)},
-                 Field{"cq_umem_offset", &CreateCqIn::cq_umem_offset, bytes(0x50, 8)},
-                 Field{"cq_umem_id", &CreateCqIn::cq_umem_id, bytes(0x58, 4)},
-                 Field{"cq_umem_valid", &CreateCqIn::cq_umem_valid, bits(0x5c, 31, 31)}};
+             Field{"cq_umem_offset", &CreateCqIn::cq_umem_offset, bytes(0x50, 8)},
+             Field{"cq_umem_id", &CreateCqIn::cq_umem_id, bytes(0x58, 4)},
+             Field{"cq_umem_valid", &CreateCqIn::cq_umem_valid, bits(0x5c, 31, 31)}};
 };
 static_assert(layout_is_valid<CreateCqIn>());
 static_assert(offset_bits_of(&CreateCqIn::cqc) == 0x10 * 8);
@@ -128,12 +127,12 @@ struct ModifyCqIn {
   static constexpr std::string_view kName = "modify_cq_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields = Fields{Field{"header", &ModifyCqIn::header, bytes(0x0, 8)},
-                                             Field{"cqn", &ModifyCqIn::cqn, bits(0x8, 23, 0)},
-                                             Field{"field_select", &ModifyCqIn::field_select, bytes(0xc, 4)},
-                                             Field{"cqc", &ModifyCqIn::cqc, bytes(0x10, 64)},
-                                             Field{"cq_umem_offset", &ModifyCqIn::cq_umem_offset, bytes(0x50, 8)},
-                                             Field{"cq_umem_id", &ModifyCqIn::cq_umem_id, bytes(0x58, 4)},
-                                             Field{"cq_umem_valid", &ModifyCqIn::cq_umem_valid, bits(0x5c, 31, 31)}};
+                                         Field{"cqn", &ModifyCqIn::cqn, bits(0x8, 23, 0)},
+                                         Field{"field_select", &ModifyCqIn::field_select, bytes(0xc, 4)},
+                                         Field{"cqc", &ModifyCqIn::cqc, bytes(0x10, 64)},
+                                         Field{"cq_umem_offset", &ModifyCqIn::cq_umem_offset, bytes(0x50, 8)},
+                                         Field{"cq_umem_id", &ModifyCqIn::cq_umem_id, bytes(0x58, 4)},
+                                         Field{"cq_umem_valid", &ModifyCqIn::cq_umem_valid, bits(0x5c, 31, 31)}};
 };
 static_assert(layout_is_valid<ModifyCqIn>());
 static_assert(offset_bits_of(&ModifyCqIn::field_select) == 0xc * 8);

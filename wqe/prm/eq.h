@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -33,17 +32,17 @@ struct Eqc {
   static constexpr std::string_view kName = "eqc";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
-      std::tuple{Field{"status", &Eqc::status, bits(0x0, 31, 28)},
-                 Field{"ec", &Eqc::ec, bits(0x0, 18, 18)},
-                 Field{"oi", &Eqc::oi, bits(0x0, 17, 17)},
-                 Field{"st", &Eqc::st, bits(0x0, 11, 8)},
-                 Field{"page_offset", &Eqc::page_offset, bits(0x8, 11, 6)},
-                 Field{"log_eq_size", &Eqc::log_eq_size, bits(0xc, 28, 24), Format::kDecimal},
-                 Field{"uar_page", &Eqc::uar_page, bits(0xc, 23, 0)},
-                 Field{"intr", &Eqc::intr, bits(0x14, 11, 0), Format::kDecimal},
-                 Field{"log_page_size", &Eqc::log_page_size, bits(0x18, 28, 24), Format::kDecimal},
-                 Field{"consumer_counter", &Eqc::consumer_counter, bits(0x28, 23, 0)},
-                 Field{"producer_counter", &Eqc::producer_counter, bits(0x2c, 23, 0)}};
+      Fields{Field{"status", &Eqc::status, bits(0x0, 31, 28)},
+             Field{"ec", &Eqc::ec, bits(0x0, 18, 18)},
+             Field{"oi", &Eqc::oi, bits(0x0, 17, 17)},
+             Field{"st", &Eqc::st, bits(0x0, 11, 8)},
+             Field{"page_offset", &Eqc::page_offset, bits(0x8, 11, 6)},
+             Field{"log_eq_size", &Eqc::log_eq_size, bits(0xc, 28, 24), Format::kDecimal},
+             Field{"uar_page", &Eqc::uar_page, bits(0xc, 23, 0)},
+             Field{"intr", &Eqc::intr, bits(0x14, 11, 0), Format::kDecimal},
+             Field{"log_page_size", &Eqc::log_page_size, bits(0x18, 28, 24), Format::kDecimal},
+             Field{"consumer_counter", &Eqc::consumer_counter, bits(0x28, 23, 0)},
+             Field{"producer_counter", &Eqc::producer_counter, bits(0x2c, 23, 0)}};
 };
 static_assert(layout_is_valid<Eqc>());
 static_assert(offset_bits_of(&Eqc::log_eq_size) == 0xc * 8 + 3);
@@ -58,8 +57,8 @@ struct CreateEqIn {
   static constexpr std::string_view kName = "create_eq_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &CreateEqIn::header, bytes(0x0, 8)}, Field{"eqc", &CreateEqIn::eqc, bytes(0x10, 64)},
-                 Field{"event_bitmask", &CreateEqIn::event_bitmask, bytes(0x58, 8)}};
+      Fields{Field{"header", &CreateEqIn::header, bytes(0x0, 8)}, Field{"eqc", &CreateEqIn::eqc, bytes(0x10, 64)},
+             Field{"event_bitmask", &CreateEqIn::event_bitmask, bytes(0x58, 8)}};
 };
 static_assert(layout_is_valid<CreateEqIn>());
 static_assert(offset_bits_of(&CreateEqIn::eqc) == 0x10 * 8);
@@ -73,8 +72,8 @@ struct QueryEqOut {
   static constexpr std::string_view kName = "query_eq_out";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
-      std::tuple{Field{"header", &QueryEqOut::header, bytes(0x0, 8)}, Field{"eqc", &QueryEqOut::eqc, bytes(0x10, 64)},
-                 Field{"event_bitmask", &QueryEqOut::event_bitmask, bytes(0x58, 8)}};
+      Fields{Field{"header", &QueryEqOut::header, bytes(0x0, 8)}, Field{"eqc", &QueryEqOut::eqc, bytes(0x10, 64)},
+             Field{"event_bitmask", &QueryEqOut::event_bitmask, bytes(0x58, 8)}};
 };
 static_assert(layout_is_valid<QueryEqOut>());
 static_assert(offset_bits_of(&QueryEqOut::eqc) == 0x10 * 8);

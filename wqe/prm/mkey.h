@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -100,14 +99,14 @@ struct CreateMkeyIn {
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
       Fields{Field{"header", &CreateMkeyIn::header, bytes(0x0, 8)},
-                 Field{"mkey_index", &CreateMkeyIn::mkey_index, bits(0x8, 23, 0)},
-                 Field{"pg_access", &CreateMkeyIn::pg_access, bits(0xc, 31, 31)},
-                 Field{"mkey_umem_valid", &CreateMkeyIn::mkey_umem_valid, bits(0xc, 30, 30)},
-                 Field{"mkey", &CreateMkeyIn::mkey, bytes(0x10, 64)},
-                 Field{"translations_octword_actual_size", &CreateMkeyIn::translations_octword_actual_size,
-                       bytes(0x60, 4), Format::kDecimal},
-                 Field{"mkey_umem_id", &CreateMkeyIn::mkey_umem_id, bytes(0x64, 4)},
-                 Field{"mkey_umem_offset", &CreateMkeyIn::mkey_umem_offset, bytes(0x68, 8)}};
+             Field{"mkey_index", &CreateMkeyIn::mkey_index, bits(0x8, 23, 0)},
+             Field{"pg_access", &CreateMkeyIn::pg_access, bits(0xc, 31, 31)},
+             Field{"mkey_umem_valid", &CreateMkeyIn::mkey_umem_valid, bits(0xc, 30, 30)},
+             Field{"mkey", &CreateMkeyIn::mkey, bytes(0x10, 64)},
+             Field{"translations_octword_actual_size", &CreateMkeyIn::translations_octword_actual_size, bytes(0x60, 4),
+                   Format::kDecimal},
+             Field{"mkey_umem_id", &CreateMkeyIn::mkey_umem_id, bytes(0x64, 4)},
+             Field{"mkey_umem_offset", &CreateMkeyIn::mkey_umem_offset, bytes(0x68, 8)}};
 };
 static_assert(layout_is_valid<CreateMkeyIn>());
 static_assert(offset_bits_of(&CreateMkeyIn::mkey) == 0x10 * 8);
@@ -120,7 +119,7 @@ struct QueryMkeyOut {
   static constexpr std::string_view kName = "query_mkey_out";
   static constexpr std::size_t kBytes = 304;
   static constexpr auto kFields = Fields{Field{"header", &QueryMkeyOut::header, bytes(0x0, 8)},
-                                             Field{"mkey", &QueryMkeyOut::mkey, bytes(0x10, 64)}};
+                                         Field{"mkey", &QueryMkeyOut::mkey, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QueryMkeyOut>());
 static_assert(offset_bits_of(&QueryMkeyOut::mkey) == 0x10 * 8);

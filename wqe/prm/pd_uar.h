@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -24,11 +23,10 @@ struct SpecialContextsOut {
   std::uint32_t null_mkey{};
   static constexpr std::string_view kName = "special_contexts_out";
   static constexpr std::size_t kBytes = 32;
-  static constexpr auto kFields =
-      Fields{Field{"header", &SpecialContextsOut::header, bytes(0x0, 8)},
-                 Field{"dump_fill_mkey", &SpecialContextsOut::dump_fill_mkey, bytes(0x8, 4)},
-                 Field{"reserved_lkey", &SpecialContextsOut::reserved_lkey, bytes(0xc, 4)},
-                 Field{"null_mkey", &SpecialContextsOut::null_mkey, bytes(0x10, 4)}};
+  static constexpr auto kFields = Fields{Field{"header", &SpecialContextsOut::header, bytes(0x0, 8)},
+                                         Field{"dump_fill_mkey", &SpecialContextsOut::dump_fill_mkey, bytes(0x8, 4)},
+                                         Field{"reserved_lkey", &SpecialContextsOut::reserved_lkey, bytes(0xc, 4)},
+                                         Field{"null_mkey", &SpecialContextsOut::null_mkey, bytes(0x10, 4)}};
 };
 static_assert(layout_is_valid<SpecialContextsOut>());
 static_assert(offset_bits_of(&SpecialContextsOut::dump_fill_mkey) == 0x8 * 8);
@@ -39,8 +37,8 @@ struct CreateUctxIn {
   std::uint32_t cap{};
   static constexpr std::string_view kName = "create_uctx_in";
   static constexpr std::size_t kBytes = 64;
-  static constexpr auto kFields = Fields{Field{"header", &CreateUctxIn::header, bytes(0x0, 8)},
-                                             Field{"cap", &CreateUctxIn::cap, bytes(0x10, 4)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &CreateUctxIn::header, bytes(0x0, 8)}, Field{"cap", &CreateUctxIn::cap, bytes(0x10, 4)}};
 };
 static_assert(layout_is_valid<CreateUctxIn>());
 static_assert(offset_bits_of(&CreateUctxIn::cap) == 0x10 * 8);

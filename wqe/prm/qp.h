@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -114,29 +113,29 @@ struct AddressPath {
   static constexpr std::size_t kBytes = 44;
   static constexpr auto kFields =
       Fields{Field{"fl", &AddressPath::fl, bits(0x0, 31, 31)},
-                 Field{"free_ar", &AddressPath::free_ar, bits(0x0, 30, 30)},
-                 Field{"pkey_index", &AddressPath::pkey_index, bits(0x0, 15, 0)},
-                 Field{"grh", &AddressPath::grh, bits(0x4, 23, 23)},
-                 Field{"mlid", &AddressPath::mlid, bits(0x4, 22, 16)},
-                 Field{"rlid", &AddressPath::rlid, bits(0x4, 15, 0)},
-                 Field{"ack_timeout", &AddressPath::ack_timeout, bits(0x8, 31, 27), Format::kDecimal},
-                 Field{"src_addr_index", &AddressPath::src_addr_index, bits(0x8, 23, 16), Format::kDecimal},
-                 Field{"stat_rate", &AddressPath::stat_rate, bits(0x8, 11, 8)},
-                 Field{"hop_limit", &AddressPath::hop_limit, bits(0x8, 7, 0), Format::kDecimal},
-                 Field{"tclass", &AddressPath::tclass, bits(0xc, 27, 20)},
-                 Field{"flow_label", &AddressPath::flow_label, bits(0xc, 19, 0)},
-                 Field{"rgid_rip", &AddressPath::rgid_rip, bytes(0x10, 16)},
-                 Field{"f_dscp", &AddressPath::f_dscp, bits(0x20, 27, 27)},
-                 Field{"f_ecn", &AddressPath::f_ecn, bits(0x20, 26, 26)},
-                 Field{"f_eth_prio", &AddressPath::f_eth_prio, bits(0x20, 24, 24)},
-                 Field{"ecn", &AddressPath::ecn, bits(0x20, 23, 22)},
-                 Field{"dscp", &AddressPath::dscp, bits(0x20, 21, 16)},
-                 Field{"udp_sport", &AddressPath::udp_sport, bits(0x20, 15, 0)},
-                 Field{"dei_cfi", &AddressPath::dei_cfi, bits(0x24, 31, 31)},
-                 Field{"eth_prio", &AddressPath::eth_prio, bits(0x24, 30, 28)},
-                 Field{"sl", &AddressPath::sl, bits(0x24, 27, 24)},
-                 Field{"vhca_port_num", &AddressPath::vhca_port_num, bits(0x24, 23, 16), Format::kDecimal},
-                 Field{"rmac", &AddressPath::rmac, bytes(0x26, 6)}};
+             Field{"free_ar", &AddressPath::free_ar, bits(0x0, 30, 30)},
+             Field{"pkey_index", &AddressPath::pkey_index, bits(0x0, 15, 0)},
+             Field{"grh", &AddressPath::grh, bits(0x4, 23, 23)},
+             Field{"mlid", &AddressPath::mlid, bits(0x4, 22, 16)},
+             Field{"rlid", &AddressPath::rlid, bits(0x4, 15, 0)},
+             Field{"ack_timeout", &AddressPath::ack_timeout, bits(0x8, 31, 27), Format::kDecimal},
+             Field{"src_addr_index", &AddressPath::src_addr_index, bits(0x8, 23, 16), Format::kDecimal},
+             Field{"stat_rate", &AddressPath::stat_rate, bits(0x8, 11, 8)},
+             Field{"hop_limit", &AddressPath::hop_limit, bits(0x8, 7, 0), Format::kDecimal},
+             Field{"tclass", &AddressPath::tclass, bits(0xc, 27, 20)},
+             Field{"flow_label", &AddressPath::flow_label, bits(0xc, 19, 0)},
+             Field{"rgid_rip", &AddressPath::rgid_rip, bytes(0x10, 16)},
+             Field{"f_dscp", &AddressPath::f_dscp, bits(0x20, 27, 27)},
+             Field{"f_ecn", &AddressPath::f_ecn, bits(0x20, 26, 26)},
+             Field{"f_eth_prio", &AddressPath::f_eth_prio, bits(0x20, 24, 24)},
+             Field{"ecn", &AddressPath::ecn, bits(0x20, 23, 22)},
+             Field{"dscp", &AddressPath::dscp, bits(0x20, 21, 16)},
+             Field{"udp_sport", &AddressPath::udp_sport, bits(0x20, 15, 0)},
+             Field{"dei_cfi", &AddressPath::dei_cfi, bits(0x24, 31, 31)},
+             Field{"eth_prio", &AddressPath::eth_prio, bits(0x24, 30, 28)},
+             Field{"sl", &AddressPath::sl, bits(0x24, 27, 24)},
+             Field{"vhca_port_num", &AddressPath::vhca_port_num, bits(0x24, 23, 16), Format::kDecimal},
+             Field{"rmac", &AddressPath::rmac, bytes(0x26, 6)}};
 };
 static_assert(layout_is_valid<AddressPath>());
 static_assert(offset_bits_of(&AddressPath::ack_timeout) == 0x8 * 8);
@@ -321,14 +320,14 @@ struct CreateQpIn {
   static constexpr std::string_view kName = "create_qp_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields = Fields{Field{"header", &CreateQpIn::header, bytes(0x0, 8)},
-                                             Field{"qpc_ext", &CreateQpIn::qpc_ext, bits(0x8, 31, 31)},
-                                             Field{"input_qpn", &CreateQpIn::input_qpn, bits(0x8, 23, 0)},
-                                             Field{"opt_param_mask", &CreateQpIn::opt_param_mask, bytes(0x10, 4)},
-                                             Field{"ece", &CreateQpIn::ece, bytes(0x14, 4)},
-                                             Field{"qpc", &CreateQpIn::qpc, bytes(0x18, 232)},
-                                             Field{"wq_umem_offset", &CreateQpIn::wq_umem_offset, bytes(0x100, 8)},
-                                             Field{"wq_umem_id", &CreateQpIn::wq_umem_id, bytes(0x108, 4)},
-                                             Field{"wq_umem_valid", &CreateQpIn::wq_umem_valid, bits(0x10c, 31, 31)}};
+                                         Field{"qpc_ext", &CreateQpIn::qpc_ext, bits(0x8, 31, 31)},
+                                         Field{"input_qpn", &CreateQpIn::input_qpn, bits(0x8, 23, 0)},
+                                         Field{"opt_param_mask", &CreateQpIn::opt_param_mask, bytes(0x10, 4)},
+                                         Field{"ece", &CreateQpIn::ece, bytes(0x14, 4)},
+                                         Field{"qpc", &CreateQpIn::qpc, bytes(0x18, 232)},
+                                         Field{"wq_umem_offset", &CreateQpIn::wq_umem_offset, bytes(0x100, 8)},
+                                         Field{"wq_umem_id", &CreateQpIn::wq_umem_id, bytes(0x108, 4)},
+                                         Field{"wq_umem_valid", &CreateQpIn::wq_umem_valid, bits(0x10c, 31, 31)}};
 };
 static_assert(layout_is_valid<CreateQpIn>());
 static_assert(offset_bits_of(&CreateQpIn::opt_param_mask) == 0x10 * 8);
@@ -349,12 +348,12 @@ struct ModifyQpIn {
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
       Fields{Field{"header", &ModifyQpIn::header, bytes(0x0, 8)},
-                 Field{"qpc_ext", &ModifyQpIn::qpc_ext, bits(0x8, 31, 31)},
-                 Field{"qpn", &ModifyQpIn::qpn, bits(0x8, 23, 0)},
-                 Field{"opt_param_mask", &ModifyQpIn::opt_param_mask, bytes(0x10, 4)},
-                 Field{"ece", &ModifyQpIn::ece, bytes(0x14, 4)},
-                 Field{"qpc", &ModifyQpIn::qpc, bytes(0x18, 232)},
-                 Field{"opt_param_mask_95_32", &ModifyQpIn::opt_param_mask_95_32, bytes(0x108, 8)}};
+             Field{"qpc_ext", &ModifyQpIn::qpc_ext, bits(0x8, 31, 31)},
+             Field{"qpn", &ModifyQpIn::qpn, bits(0x8, 23, 0)},
+             Field{"opt_param_mask", &ModifyQpIn::opt_param_mask, bytes(0x10, 4)},
+             Field{"ece", &ModifyQpIn::ece, bytes(0x14, 4)},
+             Field{"qpc", &ModifyQpIn::qpc, bytes(0x18, 232)},
+             Field{"opt_param_mask_95_32", &ModifyQpIn::opt_param_mask_95_32, bytes(0x108, 8)}};
 };
 static_assert(layout_is_valid<ModifyQpIn>());
 static_assert(offset_bits_of(&ModifyQpIn::opt_param_mask) == 0x10 * 8);
@@ -371,8 +370,8 @@ struct QueryQpOut {
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
       Fields{Field{"header", &QueryQpOut::header, bytes(0x0, 8)},
-                 Field{"opt_param_mask", &QueryQpOut::opt_param_mask, bytes(0x10, 4)},
-                 Field{"ece", &QueryQpOut::ece, bytes(0x14, 4)}, Field{"qpc", &QueryQpOut::qpc, bytes(0x18, 232)}};
+             Field{"opt_param_mask", &QueryQpOut::opt_param_mask, bytes(0x10, 4)},
+             Field{"ece", &QueryQpOut::ece, bytes(0x14, 4)}, Field{"qpc", &QueryQpOut::qpc, bytes(0x18, 232)}};
 };
 static_assert(layout_is_valid<QueryQpOut>());
 static_assert(offset_bits_of(&QueryQpOut::qpc) == 0x18 * 8);
@@ -395,11 +394,11 @@ struct QpcExtension {
   std::uint32_t qos_queue_group_id_responder{};
   static constexpr std::string_view kName = "qpc_ext";
   static constexpr std::size_t kBytes = 192;
-  static constexpr auto kFields = Fields{
-      Field{"mmo", &QpcExtension::mmo, bits(0x0, 29, 29)},
-      Field{"dci_stream_channel_id", &QpcExtension::dci_stream_channel_id, bits(0x0, 15, 0), Format::kDecimal},
-      Field{"qos_queue_group_id_requester", &QpcExtension::qos_queue_group_id_requester, bytes(0x4, 4)},
-      Field{"qos_queue_group_id_responder", &QpcExtension::qos_queue_group_id_responder, bytes(0x8, 4)}};
+  static constexpr auto kFields =
+      Fields{Field{"mmo", &QpcExtension::mmo, bits(0x0, 29, 29)},
+             Field{"dci_stream_channel_id", &QpcExtension::dci_stream_channel_id, bits(0x0, 15, 0), Format::kDecimal},
+             Field{"qos_queue_group_id_requester", &QpcExtension::qos_queue_group_id_requester, bytes(0x4, 4)},
+             Field{"qos_queue_group_id_responder", &QpcExtension::qos_queue_group_id_responder, bytes(0x8, 4)}};
 };
 static_assert(layout_is_valid<QpcExtension>());
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -29,13 +28,12 @@ struct RoceAddress {
   std::uint8_t roce_version{};
   static constexpr std::string_view kName = "roce_address";
   static constexpr std::size_t kBytes = 32;
-  static constexpr auto kFields =
-      std::tuple{Field{"source_l3_address", &RoceAddress::source_l3_address, bytes(0x0, 16)},
-                 Field{"vlan_valid", &RoceAddress::vlan_valid, bits(0x10, 28, 28)},
-                 Field{"vlan_id", &RoceAddress::vlan_id, bits(0x10, 27, 16)},
-                 Field{"source_mac", &RoceAddress::source_mac, bytes(0x12, 6)},
-                 Field{"roce_l3_type", &RoceAddress::roce_l3_type, bits(0x18, 11, 8)},
-                 Field{"roce_version", &RoceAddress::roce_version, bits(0x18, 7, 0)}};
+  static constexpr auto kFields = Fields{Field{"source_l3_address", &RoceAddress::source_l3_address, bytes(0x0, 16)},
+                                         Field{"vlan_valid", &RoceAddress::vlan_valid, bits(0x10, 28, 28)},
+                                         Field{"vlan_id", &RoceAddress::vlan_id, bits(0x10, 27, 16)},
+                                         Field{"source_mac", &RoceAddress::source_mac, bytes(0x12, 6)},
+                                         Field{"roce_l3_type", &RoceAddress::roce_l3_type, bits(0x18, 11, 8)},
+                                         Field{"roce_version", &RoceAddress::roce_version, bits(0x18, 7, 0)}};
 };
 static_assert(layout_is_valid<RoceAddress>());
 static_assert(offset_bits_of(&RoceAddress::source_mac) == 0x12 * 8);
@@ -49,11 +47,11 @@ struct SetRoceAddressIn {
   RoceAddress roce_address{};
   static constexpr std::string_view kName = "set_roce_address_in";
   static constexpr std::size_t kBytes = 48;
-  static constexpr auto kFields = std::tuple{
-      Field{"header", &SetRoceAddressIn::header, bytes(0x0, 8)},
-      Field{"roce_address_index", &SetRoceAddressIn::roce_address_index, bits(0x8, 31, 16), Format::kDecimal},
-      Field{"vhca_port_num", &SetRoceAddressIn::vhca_port_num, bits(0x8, 3, 0), Format::kDecimal},
-      Field{"roce_address", &SetRoceAddressIn::roce_address, bytes(0x10, 32)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &SetRoceAddressIn::header, bytes(0x0, 8)},
+             Field{"roce_address_index", &SetRoceAddressIn::roce_address_index, bits(0x8, 31, 16), Format::kDecimal},
+             Field{"vhca_port_num", &SetRoceAddressIn::vhca_port_num, bits(0x8, 3, 0), Format::kDecimal},
+             Field{"roce_address", &SetRoceAddressIn::roce_address, bytes(0x10, 32)}};
 };
 static_assert(layout_is_valid<SetRoceAddressIn>());
 static_assert(offset_bits_of(&SetRoceAddressIn::roce_address_index) == 0x8 * 8);
@@ -66,10 +64,10 @@ struct QueryRoceAddressIn {
   std::uint8_t vhca_port_num{};
   static constexpr std::string_view kName = "query_roce_address_in";
   static constexpr std::size_t kBytes = 16;
-  static constexpr auto kFields = std::tuple{
-      Field{"header", &QueryRoceAddressIn::header, bytes(0x0, 8)},
-      Field{"roce_address_index", &QueryRoceAddressIn::roce_address_index, bits(0x8, 31, 16), Format::kDecimal},
-      Field{"vhca_port_num", &QueryRoceAddressIn::vhca_port_num, bits(0x8, 3, 0), Format::kDecimal}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &QueryRoceAddressIn::header, bytes(0x0, 8)},
+             Field{"roce_address_index", &QueryRoceAddressIn::roce_address_index, bits(0x8, 31, 16), Format::kDecimal},
+             Field{"vhca_port_num", &QueryRoceAddressIn::vhca_port_num, bits(0x8, 3, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<QueryRoceAddressIn>());
 
@@ -79,9 +77,8 @@ struct QueryRoceAddressOut {
   RoceAddress roce_address{};
   static constexpr std::string_view kName = "query_roce_address_out";
   static constexpr std::size_t kBytes = 48;
-  static constexpr auto kFields =
-      std::tuple{Field{"header", &QueryRoceAddressOut::header, bytes(0x0, 8)},
-                 Field{"roce_address", &QueryRoceAddressOut::roce_address, bytes(0x10, 32)}};
+  static constexpr auto kFields = Fields{Field{"header", &QueryRoceAddressOut::header, bytes(0x0, 8)},
+                                         Field{"roce_address", &QueryRoceAddressOut::roce_address, bytes(0x10, 32)}};
 };
 static_assert(layout_is_valid<QueryRoceAddressOut>());
 static_assert(offset_bits_of(&QueryRoceAddressOut::roce_address) == 0x10 * 8);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 #include "wqe/prm/command.h"
@@ -46,19 +45,19 @@ struct Srqc {
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
       Fields{Field{"state", &Srqc::state, bits(0x0, 31, 28)},
-                 Field{"log_srq_size", &Srqc::log_srq_size, bits(0x0, 27, 24), Format::kDecimal},
-                 Field{"wq_signature", &Srqc::wq_signature, bits(0x4, 31, 31)},
-                 Field{"cont_srq", &Srqc::cont_srq, bits(0x4, 30, 30)},
-                 Field{"rlky", &Srqc::rlky, bits(0x4, 28, 28)},
-                 Field{"log_rq_stride", &Srqc::log_rq_stride, bits(0x4, 26, 24), Format::kDecimal},
-                 Field{"xrcd", &Srqc::xrcd, bits(0x4, 23, 0)},
-                 Field{"page_offset", &Srqc::page_offset, bits(0x8, 31, 26)},
-                 Field{"cqn", &Srqc::cqn, bits(0x8, 23, 0)},
-                 Field{"log_page_size", &Srqc::log_page_size, bits(0x10, 29, 24), Format::kDecimal},
-                 Field{"pd", &Srqc::pd, bits(0x18, 23, 0)},
-                 Field{"lwm", &Srqc::lwm, bits(0x1c, 31, 16), Format::kDecimal},
-                 Field{"wqe_cnt", &Srqc::wqe_cnt, bits(0x1c, 15, 0), Format::kDecimal},
-                 Field{"dbr_addr", &Srqc::dbr_addr, bytes(0x28, 8)}};
+             Field{"log_srq_size", &Srqc::log_srq_size, bits(0x0, 27, 24), Format::kDecimal},
+             Field{"wq_signature", &Srqc::wq_signature, bits(0x4, 31, 31)},
+             Field{"cont_srq", &Srqc::cont_srq, bits(0x4, 30, 30)},
+             Field{"rlky", &Srqc::rlky, bits(0x4, 28, 28)},
+             Field{"log_rq_stride", &Srqc::log_rq_stride, bits(0x4, 26, 24), Format::kDecimal},
+             Field{"xrcd", &Srqc::xrcd, bits(0x4, 23, 0)},
+             Field{"page_offset", &Srqc::page_offset, bits(0x8, 31, 26)},
+             Field{"cqn", &Srqc::cqn, bits(0x8, 23, 0)},
+             Field{"log_page_size", &Srqc::log_page_size, bits(0x10, 29, 24), Format::kDecimal},
+             Field{"pd", &Srqc::pd, bits(0x18, 23, 0)},
+             Field{"lwm", &Srqc::lwm, bits(0x1c, 31, 16), Format::kDecimal},
+             Field{"wqe_cnt", &Srqc::wqe_cnt, bits(0x1c, 15, 0), Format::kDecimal},
+             Field{"dbr_addr", &Srqc::dbr_addr, bytes(0x28, 8)}};
 };
 static_assert(layout_is_valid<Srqc>());
 static_assert(offset_bits_of(&Srqc::log_page_size) == 0x10 * 8 + 2);
@@ -71,8 +70,8 @@ struct CreateSrqIn {
   Srqc srqc{};
   static constexpr std::string_view kName = "create_srq_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = Fields{Field{"header", &CreateSrqIn::header, bytes(0x0, 8)},
-                                             Field{"srqc", &CreateSrqIn::srqc, bytes(0x10, 64)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &CreateSrqIn::header, bytes(0x0, 8)}, Field{"srqc", &CreateSrqIn::srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<CreateSrqIn>());
 static_assert(offset_bits_of(&CreateSrqIn::srqc) == 0x10 * 8);
@@ -83,8 +82,8 @@ struct QuerySrqOut {
   Srqc srqc{};
   static constexpr std::string_view kName = "query_srq_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = Fields{Field{"header", &QuerySrqOut::header, bytes(0x0, 8)},
-                                             Field{"srqc", &QuerySrqOut::srqc, bytes(0x10, 64)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &QuerySrqOut::header, bytes(0x0, 8)}, Field{"srqc", &QuerySrqOut::srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QuerySrqOut>());
 static_assert(offset_bits_of(&QuerySrqOut::srqc) == 0x10 * 8);
@@ -98,7 +97,7 @@ struct ArmSrqIn {
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
       Fields{Field{"header", &ArmSrqIn::header, bytes(0x0, 8)}, Field{"srqn", &ArmSrqIn::srqn, bits(0x8, 23, 0)},
-                 Field{"lwm", &ArmSrqIn::lwm, bits(0xc, 15, 0), Format::kDecimal}};
+             Field{"lwm", &ArmSrqIn::lwm, bits(0xc, 15, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<ArmSrqIn>());
 static_assert(offset_bits_of(&ArmSrqIn::lwm) == 0xc * 8 + 16);
@@ -128,24 +127,24 @@ struct XrcSrqc {
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
       Fields{Field{"state", &XrcSrqc::state, bits(0x0, 31, 28)},
-                 Field{"log_xrc_srq_size", &XrcSrqc::log_xrc_srq_size, bits(0x0, 27, 24), Format::kDecimal},
-                 Field{"wq_signature", &XrcSrqc::wq_signature, bits(0x4, 31, 31)},
-                 Field{"cont_srq", &XrcSrqc::cont_srq, bits(0x4, 30, 30)},
-                 Field{"rlky", &XrcSrqc::rlky, bits(0x4, 28, 28)},
-                 Field{"basic_cyclic_rcv_wqe", &XrcSrqc::basic_cyclic_rcv_wqe, bits(0x4, 27, 27)},
-                 Field{"log_rq_stride", &XrcSrqc::log_rq_stride, bits(0x4, 26, 24), Format::kDecimal},
-                 Field{"xrcd", &XrcSrqc::xrcd, bits(0x4, 23, 0)},
-                 Field{"page_offset", &XrcSrqc::page_offset, bits(0x8, 31, 26)},
-                 Field{"dbr_umem_valid", &XrcSrqc::dbr_umem_valid, bits(0x8, 24, 24)},
-                 Field{"cqn", &XrcSrqc::cqn, bits(0x8, 23, 0)},
-                 Field{"dbr_umem_id", &XrcSrqc::dbr_umem_id, bytes(0xc, 4)},
-                 Field{"user_index_equal_xrc_srqn", &XrcSrqc::user_index_equal_xrc_srqn, bits(0x10, 31, 31)},
-                 Field{"log_page_size", &XrcSrqc::log_page_size, bits(0x10, 29, 24), Format::kDecimal},
-                 Field{"user_index", &XrcSrqc::user_index, bits(0x10, 23, 0)},
-                 Field{"pd", &XrcSrqc::pd, bits(0x18, 23, 0)},
-                 Field{"lwm", &XrcSrqc::lwm, bits(0x1c, 31, 16), Format::kDecimal},
-                 Field{"wqe_cnt", &XrcSrqc::wqe_cnt, bits(0x1c, 15, 0), Format::kDecimal},
-                 Field{"dbr_addr", &XrcSrqc::dbr_addr, bytes(0x28, 8)}};
+             Field{"log_xrc_srq_size", &XrcSrqc::log_xrc_srq_size, bits(0x0, 27, 24), Format::kDecimal},
+             Field{"wq_signature", &XrcSrqc::wq_signature, bits(0x4, 31, 31)},
+             Field{"cont_srq", &XrcSrqc::cont_srq, bits(0x4, 30, 30)},
+             Field{"rlky", &XrcSrqc::rlky, bits(0x4, 28, 28)},
+             Field{"basic_cyclic_rcv_wqe", &XrcSrqc::basic_cyclic_rcv_wqe, bits(0x4, 27, 27)},
+             Field{"log_rq_stride", &XrcSrqc::log_rq_stride, bits(0x4, 26, 24), Format::kDecimal},
+             Field{"xrcd", &XrcSrqc::xrcd, bits(0x4, 23, 0)},
+             Field{"page_offset", &XrcSrqc::page_offset, bits(0x8, 31, 26)},
+             Field{"dbr_umem_valid", &XrcSrqc::dbr_umem_valid, bits(0x8, 24, 24)},
+             Field{"cqn", &XrcSrqc::cqn, bits(0x8, 23, 0)},
+             Field{"dbr_umem_id", &XrcSrqc::dbr_umem_id, bytes(0xc, 4)},
+             Field{"user_index_equal_xrc_srqn", &XrcSrqc::user_index_equal_xrc_srqn, bits(0x10, 31, 31)},
+             Field{"log_page_size", &XrcSrqc::log_page_size, bits(0x10, 29, 24), Format::kDecimal},
+             Field{"user_index", &XrcSrqc::user_index, bits(0x10, 23, 0)},
+             Field{"pd", &XrcSrqc::pd, bits(0x18, 23, 0)},
+             Field{"lwm", &XrcSrqc::lwm, bits(0x1c, 31, 16), Format::kDecimal},
+             Field{"wqe_cnt", &XrcSrqc::wqe_cnt, bits(0x1c, 15, 0), Format::kDecimal},
+             Field{"dbr_addr", &XrcSrqc::dbr_addr, bytes(0x28, 8)}};
 };
 static_assert(layout_is_valid<XrcSrqc>());
 static_assert(offset_bits_of(&XrcSrqc::log_page_size) == 0x10 * 8 + 2);
@@ -163,10 +162,10 @@ struct CreateXrcSrqIn {
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields =
       Fields{Field{"header", &CreateXrcSrqIn::header, bytes(0x0, 8)},
-                 Field{"xrc_srqc", &CreateXrcSrqIn::xrc_srqc, bytes(0x10, 64)},
-                 Field{"xrc_srq_umem_offset", &CreateXrcSrqIn::xrc_srq_umem_offset, bytes(0x50, 8)},
-                 Field{"xrc_srq_umem_id", &CreateXrcSrqIn::xrc_srq_umem_id, bytes(0x58, 4)},
-                 Field{"xrc_srq_umem_valid", &CreateXrcSrqIn::xrc_srq_umem_valid, bits(0x5c, 31, 31)}};
+             Field{"xrc_srqc", &CreateXrcSrqIn::xrc_srqc, bytes(0x10, 64)},
+             Field{"xrc_srq_umem_offset", &CreateXrcSrqIn::xrc_srq_umem_offset, bytes(0x50, 8)},
+             Field{"xrc_srq_umem_id", &CreateXrcSrqIn::xrc_srq_umem_id, bytes(0x58, 4)},
+             Field{"xrc_srq_umem_valid", &CreateXrcSrqIn::xrc_srq_umem_valid, bits(0x5c, 31, 31)}};
 };
 static_assert(layout_is_valid<CreateXrcSrqIn>());
 static_assert(offset_bits_of(&CreateXrcSrqIn::xrc_srqc) == 0x10 * 8);
@@ -178,7 +177,7 @@ struct QueryXrcSrqOut {
   static constexpr std::string_view kName = "query_xrc_srq_out";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields = Fields{Field{"header", &QueryXrcSrqOut::header, bytes(0x0, 8)},
-                                             Field{"xrc_srqc", &QueryXrcSrqOut::xrc_srqc, bytes(0x10, 64)}};
+                                         Field{"xrc_srqc", &QueryXrcSrqOut::xrc_srqc, bytes(0x10, 64)}};
 };
 static_assert(layout_is_valid<QueryXrcSrqOut>());
 static_assert(offset_bits_of(&QueryXrcSrqOut::xrc_srqc) == 0x10 * 8);
@@ -211,27 +210,27 @@ struct Wq {
   static constexpr std::size_t kBytes = 192;
   static constexpr auto kFields =
       Fields{Field{"wq_type", &Wq::wq_type, bits(0x0, 31, 28), Format::kName},
-                 Field{"wq_signature", &Wq::wq_signature, bits(0x0, 27, 27)},
-                 Field{"end_padding_mode", &Wq::end_padding_mode, bits(0x0, 26, 25)},
-                 Field{"cd_slave", &Wq::cd_slave, bits(0x0, 24, 24)},
-                 Field{"page_offset", &Wq::page_offset, bits(0x4, 20, 16)},
-                 Field{"lwm", &Wq::lwm, bits(0x4, 15, 0), Format::kDecimal},
-                 Field{"pd", &Wq::pd, bits(0x8, 23, 0)},
-                 Field{"uar_page", &Wq::uar_page, bits(0xc, 23, 0)},
-                 Field{"dbr_addr", &Wq::dbr_addr, bytes(0x10, 8)},
-                 Field{"hw_counter", &Wq::hw_counter, bytes(0x18, 4)},
-                 Field{"sw_counter", &Wq::sw_counter, bytes(0x1c, 4)},
-                 Field{"log_wq_stride", &Wq::log_wq_stride, bits(0x20, 19, 16), Format::kDecimal},
-                 Field{"log_wq_pg_sz", &Wq::log_wq_pg_sz, bits(0x20, 12, 8), Format::kDecimal},
-                 Field{"log_wq_sz", &Wq::log_wq_sz, bits(0x20, 4, 0), Format::kDecimal},
-                 Field{"dbr_umem_valid", &Wq::dbr_umem_valid, bits(0x24, 31, 31)},
-                 Field{"wq_umem_valid", &Wq::wq_umem_valid, bits(0x24, 30, 30)},
-                 Field{"log_wqe_num_of_strides", &Wq::log_wqe_num_of_strides, bits(0x24, 11, 8)},
-                 Field{"two_byte_shift_en", &Wq::two_byte_shift_en, bits(0x24, 7, 7)},
-                 Field{"log_wqe_stride_size", &Wq::log_wqe_stride_size, bits(0x24, 2, 0)},
-                 Field{"dbr_umem_id", &Wq::dbr_umem_id, bytes(0x28, 4)},
-                 Field{"wq_umem_id", &Wq::wq_umem_id, bytes(0x2c, 4)},
-                 Field{"wq_umem_offset", &Wq::wq_umem_offset, bytes(0x30, 8)}};
+             Field{"wq_signature", &Wq::wq_signature, bits(0x0, 27, 27)},
+             Field{"end_padding_mode", &Wq::end_padding_mode, bits(0x0, 26, 25)},
+             Field{"cd_slave", &Wq::cd_slave, bits(0x0, 24, 24)},
+             Field{"page_offset", &Wq::page_offset, bits(0x4, 20, 16)},
+             Field{"lwm", &Wq::lwm, bits(0x4, 15, 0), Format::kDecimal},
+             Field{"pd", &Wq::pd, bits(0x8, 23, 0)},
+             Field{"uar_page", &Wq::uar_page, bits(0xc, 23, 0)},
+             Field{"dbr_addr", &Wq::dbr_addr, bytes(0x10, 8)},
+             Field{"hw_counter", &Wq::hw_counter, bytes(0x18, 4)},
+             Field{"sw_counter", &Wq::sw_counter, bytes(0x1c, 4)},
+             Field{"log_wq_stride", &Wq::log_wq_stride, bits(0x20, 19, 16), Format::kDecimal},
+             Field{"log_wq_pg_sz", &Wq::log_wq_pg_sz, bits(0x20, 12, 8), Format::kDecimal},
+             Field{"log_wq_sz", &Wq::log_wq_sz, bits(0x20, 4, 0), Format::kDecimal},
+             Field{"dbr_umem_valid", &Wq::dbr_umem_valid, bits(0x24, 31, 31)},
+             Field{"wq_umem_valid", &Wq::wq_umem_valid, bits(0x24, 30, 30)},
+             Field{"log_wqe_num_of_strides", &Wq::log_wqe_num_of_strides, bits(0x24, 11, 8)},
+             Field{"two_byte_shift_en", &Wq::two_byte_shift_en, bits(0x24, 7, 7)},
+             Field{"log_wqe_stride_size", &Wq::log_wqe_stride_size, bits(0x24, 2, 0)},
+             Field{"dbr_umem_id", &Wq::dbr_umem_id, bytes(0x28, 4)},
+             Field{"wq_umem_id", &Wq::wq_umem_id, bytes(0x2c, 4)},
+             Field{"wq_umem_offset", &Wq::wq_umem_offset, bytes(0x30, 8)}};
 };
 static_assert(layout_is_valid<Wq>());
 static_assert(offset_bits_of(&Wq::dbr_addr) == 0x10 * 8);
@@ -244,10 +243,9 @@ struct Rmpc {
   Wq wq{};
   static constexpr std::string_view kName = "rmpc";
   static constexpr std::size_t kBytes = 240;
-  static constexpr auto kFields =
-      Fields{Field{"state", &Rmpc::state, bits(0x0, 23, 20)},
-                 Field{"basic_cyclic_rcv_wqe", &Rmpc::basic_cyclic_rcv_wqe, bits(0x4, 31, 31)},
-                 Field{"wq", &Rmpc::wq, bytes(0x30, 192)}};
+  static constexpr auto kFields = Fields{Field{"state", &Rmpc::state, bits(0x0, 23, 20)},
+                                         Field{"basic_cyclic_rcv_wqe", &Rmpc::basic_cyclic_rcv_wqe, bits(0x4, 31, 31)},
+                                         Field{"wq", &Rmpc::wq, bytes(0x30, 192)}};
 };
 static_assert(layout_is_valid<Rmpc>());
 static_assert(offset_bits_of(&Rmpc::wq) == 0x30 * 8);
@@ -258,8 +256,8 @@ struct CreateRmpIn {
   Rmpc rmpc{};
   static constexpr std::string_view kName = "create_rmp_in";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = Fields{Field{"header", &CreateRmpIn::header, bytes(0x0, 8)},
-                                             Field{"rmpc", &CreateRmpIn::rmpc, bytes(0x20, 240)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &CreateRmpIn::header, bytes(0x0, 8)}, Field{"rmpc", &CreateRmpIn::rmpc, bytes(0x20, 240)}};
 };
 static_assert(layout_is_valid<CreateRmpIn>());
 static_assert(offset_bits_of(&CreateRmpIn::rmpc) == 0x20 * 8);
@@ -274,10 +272,10 @@ struct ModifyRmpIn {
   static constexpr std::string_view kName = "modify_rmp_in";
   static constexpr std::size_t kBytes = 272;
   static constexpr auto kFields = Fields{Field{"header", &ModifyRmpIn::header, bytes(0x0, 8)},
-                                             Field{"rmp_state", &ModifyRmpIn::rmp_state, bits(0x8, 31, 28)},
-                                             Field{"rmpn", &ModifyRmpIn::rmpn, bits(0x8, 23, 0)},
-                                             Field{"bitmask", &ModifyRmpIn::bitmask, bytes(0x10, 8)},
-                                             Field{"rmpc", &ModifyRmpIn::rmpc, bytes(0x20, 240)}};
+                                         Field{"rmp_state", &ModifyRmpIn::rmp_state, bits(0x8, 31, 28)},
+                                         Field{"rmpn", &ModifyRmpIn::rmpn, bits(0x8, 23, 0)},
+                                         Field{"bitmask", &ModifyRmpIn::bitmask, bytes(0x10, 8)},
+                                         Field{"rmpc", &ModifyRmpIn::rmpc, bytes(0x20, 240)}};
 };
 static_assert(layout_is_valid<ModifyRmpIn>());
 static_assert(offset_bits_of(&ModifyRmpIn::bitmask) == 0x10 * 8);
@@ -289,8 +287,8 @@ struct QueryRmpOut {
   Rmpc rmpc{};
   static constexpr std::string_view kName = "query_rmp_out";
   static constexpr std::size_t kBytes = 272;
-  static constexpr auto kFields = Fields{Field{"header", &QueryRmpOut::header, bytes(0x0, 8)},
-                                             Field{"rmpc", &QueryRmpOut::rmpc, bytes(0x20, 240)}};
+  static constexpr auto kFields =
+      Fields{Field{"header", &QueryRmpOut::header, bytes(0x0, 8)}, Field{"rmpc", &QueryRmpOut::rmpc, bytes(0x20, 240)}};
 };
 static_assert(layout_is_valid<QueryRmpOut>());
 static_assert(offset_bits_of(&QueryRmpOut::rmpc) == 0x20 * 8);

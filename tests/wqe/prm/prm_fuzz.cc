@@ -13,6 +13,7 @@
 #include "wqe/prm/mkey.h"
 #include "wqe/prm/pd_uar.h"
 #include "wqe/prm/qp.h"
+#include "wqe/prm/roce.h"
 #include "wqe/prm/srq.h"
 
 namespace {
@@ -38,11 +39,14 @@ void round_trips(const std::vector<std::byte>& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   std::vector<std::byte> input(512);
-  std::memcpy(input.data(), data, bytes < input.size() ? bytes : input.size());
+  if (bytes != 0) {
+    std::memcpy(input.data(), data, bytes < input.size() ? bytes : input.size());
+  }
   using namespace umlx5::wqe::prm;
   round_trips<ObjectIn, ObjectOut, SpecialContextsOut, CreateUctxIn, CreateMkeyIn, QueryMkeyOut, CreateCqIn, ModifyCqIn,
               QueryCqOut, CreateEqIn, QueryEqOut, CreateQpIn, ModifyQpIn, QueryQpOut, QpcExtension, CreateSrqIn,
               QuerySrqOut, ArmSrqIn, CreateXrcSrqIn, QueryXrcSrqOut, CreateRmpIn, ModifyRmpIn, QueryRmpOut,
-              QueryHcaCapIn, GeneralCapabilities, AtomicCapabilities, RoceCapabilities, QueryAdapterOut>(input);
+              QueryHcaCapIn, GeneralCapabilities, AtomicCapabilities, RoceCapabilities, QueryAdapterOut,
+              SetRoceAddressIn, QueryRoceAddressIn, QueryRoceAddressOut>(input);
   return 0;
 }

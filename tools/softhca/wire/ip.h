@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -17,6 +16,7 @@ namespace softhca::wire {
 using umlx5::wqe::bits;
 using umlx5::wqe::bytes;
 using umlx5::wqe::Field;
+using umlx5::wqe::Fields;
 using umlx5::wqe::layout_is_valid;
 
 inline constexpr std::uint16_t kRoceV2Port = 4791;
@@ -59,18 +59,18 @@ struct Ipv4Header {
 
   static constexpr std::string_view kName = "ipv4";
   static constexpr std::size_t kBytes = 20;
-  static constexpr auto kFields = std::tuple{Field{"version", &Ipv4Header::version, bits(0, 31, 28)},
-                                             Field{"ihl", &Ipv4Header::header_words, bits(0, 27, 24)},
-                                             Field{"tos", &Ipv4Header::traffic_class, bits(0, 23, 16)},
-                                             Field{"length", &Ipv4Header::total_bytes, bits(0, 15, 0)},
-                                             Field{"id", &Ipv4Header::identification, bits(4, 31, 16)},
-                                             Field{"df", &Ipv4Header::dont_fragment, bits(4, 14, 14)},
-                                             Field{"fragment", &Ipv4Header::fragment_offset, bits(4, 12, 0)},
-                                             Field{"ttl", &Ipv4Header::hop_limit, bits(8, 31, 24)},
-                                             Field{"protocol", &Ipv4Header::protocol, bits(8, 23, 16)},
-                                             Field{"checksum", &Ipv4Header::checksum, bits(8, 15, 0)},
-                                             Field{"source", &Ipv4Header::source, bytes(12, 4)},
-                                             Field{"destination", &Ipv4Header::destination, bytes(16, 4)}};
+  static constexpr auto kFields = Fields{Field{"version", &Ipv4Header::version, bits(0, 31, 28)},
+                                         Field{"ihl", &Ipv4Header::header_words, bits(0, 27, 24)},
+                                         Field{"tos", &Ipv4Header::traffic_class, bits(0, 23, 16)},
+                                         Field{"length", &Ipv4Header::total_bytes, bits(0, 15, 0)},
+                                         Field{"id", &Ipv4Header::identification, bits(4, 31, 16)},
+                                         Field{"df", &Ipv4Header::dont_fragment, bits(4, 14, 14)},
+                                         Field{"fragment", &Ipv4Header::fragment_offset, bits(4, 12, 0)},
+                                         Field{"ttl", &Ipv4Header::hop_limit, bits(8, 31, 24)},
+                                         Field{"protocol", &Ipv4Header::protocol, bits(8, 23, 16)},
+                                         Field{"checksum", &Ipv4Header::checksum, bits(8, 15, 0)},
+                                         Field{"source", &Ipv4Header::source, bytes(12, 4)},
+                                         Field{"destination", &Ipv4Header::destination, bytes(16, 4)}};
 };
 static_assert(layout_is_valid<Ipv4Header>());
 
@@ -83,10 +83,10 @@ struct UdpHeader {
 
   static constexpr std::string_view kName = "udp";
   static constexpr std::size_t kBytes = 8;
-  static constexpr auto kFields = std::tuple{Field{"source", &UdpHeader::source_port, bytes(0, 2)},
-                                             Field{"destination", &UdpHeader::destination_port, bytes(2, 2)},
-                                             Field{"length", &UdpHeader::total_bytes, bytes(4, 2)},
-                                             Field{"checksum", &UdpHeader::checksum, bytes(6, 2)}};
+  static constexpr auto kFields = Fields{Field{"source", &UdpHeader::source_port, bytes(0, 2)},
+                                         Field{"destination", &UdpHeader::destination_port, bytes(2, 2)},
+                                         Field{"length", &UdpHeader::total_bytes, bytes(4, 2)},
+                                         Field{"checksum", &UdpHeader::checksum, bytes(6, 2)}};
 };
 static_assert(layout_is_valid<UdpHeader>());
 

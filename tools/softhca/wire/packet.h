@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "wqe/layout.h"
 
@@ -21,6 +20,7 @@ namespace softhca::wire {
 using umlx5::wqe::bits;
 using umlx5::wqe::bytes;
 using umlx5::wqe::Field;
+using umlx5::wqe::Fields;
 using umlx5::wqe::Format;
 using umlx5::wqe::layout_is_valid;
 
@@ -127,17 +127,17 @@ struct Bth {
 
   static constexpr std::string_view kName = "bth";
   static constexpr std::size_t kBytes = 12;
-  static constexpr auto kFields = std::tuple{Field{"opcode", &Bth::opcode, bits(0, 31, 24), Format::kName},
-                                             Field{"se", &Bth::solicited_event, bits(0, 23, 23)},
-                                             Field{"migreq", &Bth::migration_request, bits(0, 22, 22)},
-                                             Field{"pad", &Bth::pad_bytes, bits(0, 21, 20)},
-                                             Field{"tver", &Bth::version, bits(0, 19, 16)},
-                                             Field{"pkey", &Bth::pkey, bits(0, 15, 0)},
-                                             Field{"fecn", &Bth::fecn, bits(4, 31, 31)},
-                                             Field{"becn", &Bth::becn, bits(4, 30, 30)},
-                                             Field{"dqpn", &Bth::destination_qpn, bits(4, 23, 0)},
-                                             Field{"ackreq", &Bth::ack_request, bits(8, 31, 31)},
-                                             Field{"psn", &Bth::psn, bits(8, 23, 0), Format::kDecimal}};
+  static constexpr auto kFields = Fields{Field{"opcode", &Bth::opcode, bits(0, 31, 24), Format::kName},
+                                         Field{"se", &Bth::solicited_event, bits(0, 23, 23)},
+                                         Field{"migreq", &Bth::migration_request, bits(0, 22, 22)},
+                                         Field{"pad", &Bth::pad_bytes, bits(0, 21, 20)},
+                                         Field{"tver", &Bth::version, bits(0, 19, 16)},
+                                         Field{"pkey", &Bth::pkey, bits(0, 15, 0)},
+                                         Field{"fecn", &Bth::fecn, bits(4, 31, 31)},
+                                         Field{"becn", &Bth::becn, bits(4, 30, 30)},
+                                         Field{"dqpn", &Bth::destination_qpn, bits(4, 23, 0)},
+                                         Field{"ackreq", &Bth::ack_request, bits(8, 31, 31)},
+                                         Field{"psn", &Bth::psn, bits(8, 23, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<Bth>());
 
@@ -149,7 +149,7 @@ struct Deth {
   static constexpr std::string_view kName = "deth";
   static constexpr std::size_t kBytes = 8;
   static constexpr auto kFields =
-      std::tuple{Field{"qkey", &Deth::qkey, bytes(0, 4)}, Field{"sqpn", &Deth::source_qpn, bits(4, 23, 0)}};
+      Fields{Field{"qkey", &Deth::qkey, bytes(0, 4)}, Field{"sqpn", &Deth::source_qpn, bits(4, 23, 0)}};
 };
 static_assert(layout_is_valid<Deth>());
 
@@ -159,7 +159,7 @@ struct Xrceth {
 
   static constexpr std::string_view kName = "xrceth";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields = std::tuple{Field{"srqn", &Xrceth::srqn, bits(0, 23, 0)}};
+  static constexpr auto kFields = Fields{Field{"srqn", &Xrceth::srqn, bits(0, 23, 0)}};
 };
 static_assert(layout_is_valid<Xrceth>());
 
@@ -172,8 +172,8 @@ struct Reth {
   static constexpr std::string_view kName = "reth";
   static constexpr std::size_t kBytes = 16;
   static constexpr auto kFields =
-      std::tuple{Field{"va", &Reth::address, bytes(0, 8)}, Field{"rkey", &Reth::rkey, bytes(8, 4)},
-                 Field{"length", &Reth::dma_bytes, bytes(12, 4), Format::kDecimal}};
+      Fields{Field{"va", &Reth::address, bytes(0, 8)}, Field{"rkey", &Reth::rkey, bytes(8, 4)},
+             Field{"length", &Reth::dma_bytes, bytes(12, 4), Format::kDecimal}};
 };
 static_assert(layout_is_valid<Reth>());
 
@@ -185,7 +185,7 @@ struct AtomicEth {
 
   static constexpr std::string_view kName = "atomiceth";
   static constexpr std::size_t kBytes = 28;
-  static constexpr auto kFields = std::tuple{
+  static constexpr auto kFields = Fields{
       Field{"va", &AtomicEth::address, bytes(0, 8)}, Field{"rkey", &AtomicEth::rkey, bytes(8, 4)},
       Field{"swap_add", &AtomicEth::swap_or_add, bytes(12, 8)}, Field{"compare", &AtomicEth::compare, bytes(20, 8)}};
 };
@@ -225,9 +225,9 @@ struct Aeth {
 
   static constexpr std::string_view kName = "aeth";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields = std::tuple{Field{"kind", &Aeth::kind, bits(0, 30, 29), Format::kName},
-                                             Field{"value", &Aeth::value, bits(0, 28, 24)},
-                                             Field{"msn", &Aeth::msn, bits(0, 23, 0), Format::kDecimal}};
+  static constexpr auto kFields =
+      Fields{Field{"kind", &Aeth::kind, bits(0, 30, 29), Format::kName}, Field{"value", &Aeth::value, bits(0, 28, 24)},
+             Field{"msn", &Aeth::msn, bits(0, 23, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<Aeth>());
 
@@ -236,7 +236,7 @@ struct AtomicAckEth {
 
   static constexpr std::string_view kName = "atomicacketh";
   static constexpr std::size_t kBytes = 8;
-  static constexpr auto kFields = std::tuple{Field{"original", &AtomicAckEth::original, bytes(0, 8)}};
+  static constexpr auto kFields = Fields{Field{"original", &AtomicAckEth::original, bytes(0, 8)}};
 };
 static_assert(layout_is_valid<AtomicAckEth>());
 
@@ -245,7 +245,7 @@ struct ImmDt {
 
   static constexpr std::string_view kName = "immdt";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields = std::tuple{Field{"imm", &ImmDt::immediate, bytes(0, 4)}};
+  static constexpr auto kFields = Fields{Field{"imm", &ImmDt::immediate, bytes(0, 4)}};
 };
 static_assert(layout_is_valid<ImmDt>());
 
@@ -255,7 +255,7 @@ struct Ieth {
 
   static constexpr std::string_view kName = "ieth";
   static constexpr std::size_t kBytes = 4;
-  static constexpr auto kFields = std::tuple{Field{"rkey", &Ieth::rkey, bytes(0, 4)}};
+  static constexpr auto kFields = Fields{Field{"rkey", &Ieth::rkey, bytes(0, 4)}};
 };
 static_assert(layout_is_valid<Ieth>());
 
