@@ -5,58 +5,18 @@
 
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <set>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "tests/tools/softhca/hca/data_path_harness.h"
+#include "tests/tools/softhca/hca/hca_rig.h"
 
 namespace softhca::hca {
 namespace {
 
-using harness::Bytes;
-using harness::get;
-using harness::put;
+using namespace harness;
 
-constexpr std::uint32_t kOk = 0, kBadOp = 2, kBadParam = 3, kBadRes = 5, kBadResState = 9, kBadQpState = 0x10,
-                        kBadInputLength = 0x50, kBadOutputLength = 0x51;
-constexpr std::size_t kPas = 0x110;
-
-using Words = std::initializer_list<std::pair<std::size_t, std::uint32_t>>;
-
-struct HcaTest : ::testing::Test {
-  harness::Memory memory;
-  harness::Wire wire;
-  harness::Port port{wire, wire::Ipv4{0x7f000002}};
-  std::vector<std::uint32_t> raised;
-  Hca hca{Profile{}, memory, port, [this](std::uint32_t vector) { raised.push_back(vector); }};
-  Bytes out;
-
-  // Status of a command with `words` at byte offsets and page addresses behind.
-  std::uint32_t run(std::size_t bytes, Words words, std::initializer_list<std::uint64_t> pages = {},
-                    std::size_t out_bytes = 0x130) {
-    Bytes in(pages.size() == 0 ? bytes : kPas + pages.size() * 8);
-    for (const auto& [offset, value] : words) {
-      put<std::uint32_t>(in, offset, value);
-    }
-    std::size_t at = kPas;
-    for (const std::uint64_t page : pages) {
-      put<std::uint64_t>(in, at, page);
-      at += 8;
-    }
-    out.assign(out_bytes, std::byte{0xee});
-    hca.execute(in, out);
-    return std::to_integer<std::uint32_t>(out[0]);
-  }
-  std::uint32_t number() const { return get<std::uint32_t>(out, 8) & 0xffffff; }
-  std::uint32_t syndrome() const { return get<std::uint32_t>(out, 4); }
-
-  std::span<std::byte> page() {
-    const auto region = memory.allocate(8192);
-    return region.subspan((4096 - harness::address_of(region) % 4096) % 4096, 4096);
-  }
+struct HcaTest : ::testing::Test, harness::HcaRig {
   std::uint32_t allocate(std::uint32_t opcode) {
     EXPECT_EQ(run(16, {{0, opcode << 16}}), kOk);
     return number();
@@ -65,37 +25,17 @@ struct HcaTest : ::testing::Test {
   std::uint32_t pd = allocate(0x800), uar = allocate(0x802), eqn = 0, cqn = 0;
   std::span<std::byte> eq = page(), cq = page(), records = page(), queue = page();
 
-  // An EQ of 8 entries on vector 3 for CQ errors (type 4), a CQ of 4 entries of 64 bytes.
+  // An EQ of 8 entries for CQ errors (type 4), a CQ of 4 entries of 64 bytes.
   void SetUp() override {
-    ASSERT_EQ(run(0, {{0, 0x03010000}, {0x1c, 3u << 24 | uar}, {0x24, 3}, {0x5c, 1u << 4}}, {harness::address_of(eq)}),
-              kOk);
+    ASSERT_EQ(run(0, eq_words(uar, 3, 1u << 4), {address_of(eq)}), kOk);
     eqn = number();
-    ASSERT_EQ(create_cq(2), kOk);
+    ASSERT_EQ(run(0, cq_words(uar, eqn, 2, address_of(records)), {address_of(cq)}), kOk);
     cqn = number();
   }
-  std::uint32_t create_cq(std::uint32_t log_entries) {
-    const std::uint64_t record = harness::address_of(records);
-    return run(0,
-               {{0, 0x04000000},
-                {0x1c, log_entries << 24 | uar},
-                {0x24, eqn},
-                {0x48, static_cast<std::uint32_t>(record >> 32)},
-                {0x4c, static_cast<std::uint32_t>(record)}},
-               {harness::address_of(cq)});
-  }
   std::uint32_t create_qp(std::uint32_t service_type, std::uint32_t log_sq = 4) {
-    const std::uint64_t record = harness::address_of(records) + 64;
-    return run(0,
-               {{0, 0x05000000},
-                {0x18, service_type << 16},
-                {0x1c, pd},
-                {0x20, 2u << 19 | 2u << 16 | log_sq << 11},  // 4 receive WQEs of 64 bytes
-                {0x24, uar},
-                {0x94, cqn},
-                {0xb4, cqn},
-                {0xb8, static_cast<std::uint32_t>(record >> 32)},
-                {0xbc, static_cast<std::uint32_t>(record)}},
-               {harness::address_of(queue)});
+    Words words = qp_words(pd, uar, cqn, address_of(records) + 64, log_sq);
+    words.emplace_back(0x18, service_type << 16);
+    return run(0, words, {address_of(queue)});
   }
 };
 
@@ -171,13 +111,13 @@ TEST_F(HcaTest, MkeysCheckEachAccess) {
                  {0x44, 1},
                  {0x48, 12},
                  {0x60, 1}},
-                {harness::address_of(region), 0}),
+                {address_of(region), 0}),
             kOk);
   const std::uint32_t key = number() << 8 | 0x5a;
   std::vector<DmaRange> ranges;
   EXPECT_EQ(hca.resolve(key, pd, 0x10110, 0x20, Access::kLocalWrite, ranges), MkeyFault::kNone);
   ASSERT_EQ(ranges.size(), 1u);
-  EXPECT_EQ(ranges[0].address, harness::address_of(region) + 0x110);
+  EXPECT_EQ(ranges[0].address, address_of(region) + 0x110);
   EXPECT_EQ(ranges[0].bytes, 0x20u);
   EXPECT_EQ(hca.resolve(key, pd, 0x10100, 256, Access::kRemoteRead, ranges), MkeyFault::kNone);
   EXPECT_EQ(hca.resolve(key, pd, 0x10100, 257, Access::kRemoteRead, ranges), MkeyFault::kOutOfBounds);
