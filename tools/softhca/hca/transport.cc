@@ -329,10 +329,11 @@ bool Transport::progress(std::uint64_t now_ns) {
   state.link.now_ns = now_ns;
   state.running = true;
   // New work goes out before the port is looked at, which costs a system call. What arrives is answered in the next
-  // pass: a program that polls has then seen it, and its reply leaves in the same system call as the acknowledgement.
+  // pass: a program that polls has then seen it, and its reply leaves in the same system call as the acknowledgement,
+  // but behind it: programs count on having the completion of what they sent before the answer to it.
   bool moved = state.run_timers();
-  moved |= state.send();
   moved |= state.answer();
+  moved |= state.send();
   state.link.port.flush();
   if (state.hear()) {
     moved = true;

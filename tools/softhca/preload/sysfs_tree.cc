@@ -1,7 +1,8 @@
 #include "tools/softhca/preload/sysfs_tree.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -68,19 +69,26 @@ void put(const fs::path& file, std::string_view text) {
   std::ofstream(file) << text << '\n';
 }
 
+// The lock that a tree's process holds while it lives, its forked children included; -1 if it cannot be had.
+int lock_tree(const fs::path& tree) {
+  const int fd = open(tree.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
 void remove_dead_trees(const fs::path& where) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(where, error)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kPrefix)) {
+    if (!entry.path().filename().string().starts_with(kPrefix)) {
       continue;
     }
-    pid_t pid = 0;
-    const char* first = name.data() + kPrefix.size();
-    std::from_chars(first, name.data() + name.size(), pid);
-    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
+    if (const int fd = lock_tree(entry.path()); fd >= 0) {
       std::error_code ignored;
       fs::remove_all(entry.path(), ignored);
+      close(fd);
     }
   }
 }
@@ -121,12 +129,23 @@ void put_device(const fs::path& root, std::size_t number, const umlx5::uapi::Dev
 Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
   const fs::path where = fs::temp_directory_path();
   remove_dead_trees(where);
-  std::string pattern = (where / fmt::format("{}{}.XXXXXX", kPrefix, getpid())).string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    return fail(errno, fmt::format("cannot make the directory {}", pattern));
-  }
   SysfsTree tree;
-  tree.root_ = pattern;
+  // Between making and locking it, another process may take the tree for a dead one's.
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; tree.lock_ < 0 && attempt < kAttempts; ++attempt) {
+    std::string pattern = (where / fmt::format("{}XXXXXX", kPrefix)).string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      return fail(errno, fmt::format("cannot make the directory {}", pattern));
+    }
+    tree.root_ = pattern;
+    tree.lock_ = lock_tree(tree.root_);
+    if (tree.lock_ >= 0 && !fs::exists(tree.root_)) {
+      close(std::exchange(tree.lock_, -1));
+    }
+  }
+  if (tree.lock_ < 0) {
+    return fail(EBUSY, fmt::format("cannot lock a directory in {}", where.string()));
+  }
   tree.owner_pid_ = getpid();
   const auto devices = source.list();
   if (!devices) {

@@ -11,7 +11,8 @@
 
 namespace softhca::preload {
 
-// A tree of real files under a temporary directory. Trees of processes that died are removed when the next one is made.
+// A tree of real files under a temporary directory. Trees of processes that died, which no longer hold the tree's lock,
+// are removed when the next one is made.
 // Thread-safe once created.
 class SysfsTree {
  public:
@@ -31,6 +32,7 @@ class SysfsTree {
   SysfsTree() = default;
   std::string root_;
   int owner_pid_ = 0;
+  int lock_ = -1;  // descriptor of the directory, locked for the life of the process
   std::size_t devices_ = 0;
 };
 
