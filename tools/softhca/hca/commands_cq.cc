@@ -1,4 +1,5 @@
 // CREATE_CQ, QUERY_CQ, MODIFY_CQ, DESTROY_CQ.
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -131,6 +132,11 @@ Refusal create_cq(Device& device, const Request& request) {
   cq->eqn = in.cqc.c_eqn;
   cq->ignore_overrun = in.cqc.oi;
   cq->doorbell_record = in.cqc.dbr_addr;
+  // The first arm word a program writes may be 0, as the record is before; so that it shows as a change even if another
+  // CQ's arm takes its place in the shared register, the record starts with a word that no program writes.
+  cq->arm_word = kNeverArmed;
+  const std::array<std::byte, 4> never_armed{std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff}};
+  static_cast<void>(device.dma.write(cq->doorbell_record + 4, never_armed));
   Cq* const created = cq.get();
   if (!device.cqs.insert(cq, created->cqn)) {
     return no_resources();

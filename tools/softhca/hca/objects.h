@@ -51,6 +51,8 @@ struct Eq {
   std::uint32_t users = 0;
 };
 
+inline constexpr std::uint32_t kNeverArmed = 0xffffffff;
+
 struct Cq {
   std::uint32_t cqn = 0;
   std::uint32_t uid = 0;  // DEVX user that owns it
@@ -67,9 +69,9 @@ struct Cq {
   std::uint32_t last_solicited = 0;  // `producer` after the last solicited or error CQE
   // Arming: an armed CQ raises one completion event for the next CQE (solicited ones or errors only if so armed).
   bool armed = false, armed_solicited_only = false;
-  std::uint32_t arm_word = 0;          // last arm word taken: command sequence number 29:28, solicited 24, index 23:0
-  std::uint8_t fired_sequence = 0xff;  // sequence number whose event has been raised; it arms no more
-  std::uint32_t users = 0;             // work queues that report here, a QP's two count one each
+  std::uint32_t arm_word = kNeverArmed;  // last arm word taken: command sequence number 29:28, solicited 24, index 23:0
+  std::uint8_t fired_sequence = 0xff;    // sequence number whose event has been raised; it arms no more
+  std::uint32_t users = 0;               // work queues that report here, a QP's two count one each
 };
 
 enum class SrqKind : std::uint8_t { kBasic, kXrc, kRmp };
