@@ -34,8 +34,7 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
   if (in.ece != 0) {
     return bad_parameter(Syndrome::kQpEce);
   }
-  if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd &&
-      qpc.st != ServiceType::kXrc) {
+  if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd) {
     return bad_parameter(Syndrome::kQpType);
   }
   if (qpc.wq_signature) {
@@ -58,11 +57,7 @@ Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
   if (!has_rq && qpc.rq_type != RqType::kSrq && qpc.rq_type != RqType::kZeroLength) {
     return bad_parameter(Syndrome::kQpRqType);
   }
-  if (qpc.st == ServiceType::kXrc && has_rq) {
-    return bad_parameter(Syndrome::kQpRqType);
-  }
-  // An XRC target has neither queue.
-  if (qpc.no_sq && qpc.rq_type == RqType::kZeroLength && qpc.st != ServiceType::kXrc) {
+  if (qpc.no_sq && qpc.rq_type == RqType::kZeroLength) {
     return bad_parameter(Syndrome::kQpNoQueue);
   }
   if (qpc.log_sq_size > profile.log_max_qp_sz) {
@@ -89,40 +84,20 @@ bool scatter_bytes(std::uint8_t code, std::uint8_t code32, std::uint8_t code64, 
   return (code == 0 || bytes != 0) && (bytes != 64 || (cq != nullptr && cq->cqe_bytes == 128));
 }
 
-// A user's XRC QP may report to the kernel's default CQ: the queue that it lacks has to name one.
-Refusal find_cq(Device& device, const Request& request, bool xrc, std::uint32_t cqn, Cq*& cq) {
-  cq = device.cqs.find(cqn);
-  if (cq == nullptr) {
-    return bad_resource(Syndrome::kNoSuchCq);
-  }
-  return request.may_touch(cq->uid) || (xrc && cq->uid == 0) ? Refusal{} : bad_resource(Syndrome::kNotOwner);
-}
-
 Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc, QpObject& qp) {
-  const bool xrc = qpc.st == ServiceType::kXrc;
   Domain* pd = nullptr;
   if (const Refusal refusal = find(request, device.pds, qpc.pd, Syndrome::kNoSuchPd, pd)) {
     return refusal;
   }
-  if (const Refusal refusal = find_cq(device, request, xrc, qpc.cqn_snd, qp.send_cq)) {
+  if (const Refusal refusal = find(request, device.cqs, qpc.cqn_snd, Syndrome::kNoSuchCq, qp.send_cq)) {
     return refusal;
   }
-  if (const Refusal refusal = find_cq(device, request, xrc, qpc.cqn_rcv, qp.recv_cq)) {
+  if (const Refusal refusal = find(request, device.cqs, qpc.cqn_rcv, Syndrome::kNoSuchCq, qp.recv_cq)) {
     return refusal;
   }
-  // Packets of an XRC QP name their SRQ themselves.
-  if (qpc.rq_type == RqType::kSrq && !xrc) {
+  if (qpc.rq_type == RqType::kSrq) {
     if (const Refusal refusal = find(request, device.srqs, qpc.srqn_rmpn_xrqn, Syndrome::kNoSuchSrq, qp.srq)) {
       return refusal;
-    }
-  }
-  if (xrc) {
-    const Domain* const xrcd = device.xrcds.find(qpc.xrcd);
-    if (xrcd == nullptr) {
-      return bad_resource(Syndrome::kNoSuchXrcd);
-    }
-    if (xrcd->uid != 0 && !request.may_touch(xrcd->uid)) {
-      return bad_resource(Syndrome::kNotOwner);
     }
   }
   if (!qpc.no_sq) {
@@ -151,7 +126,6 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.user_index = qpc.user_index;
   qp.type = static_cast<QpType>(qpc.st);
   qp.pdn = qpc.pd;
-  qp.xrcd = qpc.xrcd;
   qp.uar = qpc.uar_page;
   qp.has_sq = !qpc.no_sq;
   qp.has_rq = qpc.rq_type == RqType::kRegular;
@@ -172,9 +146,6 @@ void count_uses(Device& device, QpObject& qp, int change) {
   qp.recv_cq->users += by;
   if (qp.srq != nullptr) {
     qp.srq->users += by;
-  }
-  if (qp.type == QpType::kXrc) {
-    device.xrcds.find(qp.xrcd)->users += by;
   }
 }
 

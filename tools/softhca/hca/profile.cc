@@ -56,21 +56,19 @@ void set_port(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.pkey_table_size = table_size_code(profile.pkey_table_entries, 128);
   cap.local_ca_ack_delay = 16;
   cap.max_tc = 8;
-  cap.stat_rate_support = 0xffff;
 }
 
 prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   prm::GeneralCapabilities cap;
   set_queue_limits(profile, cap);
   set_port(profile, cap);
-  cap.rc = cap.uc = cap.ud = cap.xrc = true;
+  cap.rc = cap.uc = cap.ud = true;
+  cap.xrc = true;  // domains and SRQs only, without which stock mlx5_ib does not start: QPs of that type are refused
   cap.atomic = true;
   cap.cqe_version = 1;
   cap.sctr_data_cqe = true;
   cap.cq_resize = cap.cq_oi = cap.cq_eq_remap = true;
   cap.block_lb_mc = true;
-  cap.imaicl = true;
-  cap.pkv = cap.qkv = true;
   cap.dump_fill_mkey = cap.null_mkey = true;
   cap.umr_modify_entity_size_disabled = true;  // page lists come with CREATE_MKEY, not by UMR work requests
   cap.umr_fence = prm::kUmrFenceNone;

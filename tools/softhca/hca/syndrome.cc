@@ -66,8 +66,6 @@ std::string_view words(Syndrome syndrome) {
       return "queues in registered user memory (umem) are not supported";
     case Syndrome::kPageSize:
       return "the page size is out of range";
-    case Syndrome::kPageOffset:
-      return "the queue does not start at a multiple of its entries' alignment";
     case Syndrome::kPageMisaligned:
       return "a page address is not a multiple of the page size";
     case Syndrome::kDoorbellRecordMisaligned:
@@ -149,7 +147,7 @@ std::string_view words(Syndrome syndrome) {
     case Syndrome::kQpScatterCqe:
       return "cs_req or cs_res is not one of the codes, or needs 128-byte CQEs";
     case Syndrome::kQpReservedLkey:
-      return "the reserved lkey is for the kernel's QPs only";
+      return "the reserved lkey is for the kernel's queues only";
     case Syndrome::kQpMessageSize:
       return "log_msg_max is beyond the largest supported";
     case Syndrome::kQpOffload:

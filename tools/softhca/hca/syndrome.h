@@ -45,7 +45,6 @@ enum class Syndrome : std::uint32_t {
   // Buffers.
   kUmemUnsupported = 0x530301,
   kPageSize = 0x530302,
-  kPageOffset = 0x530303,
   kPageMisaligned = 0x530304,
   kDoorbellRecordMisaligned = 0x530305,
 
