@@ -68,12 +68,11 @@ void fire_if_due(Device& device, Cq& cq) {
 // Writes an entry whose last byte lacks the owner bit. False if memory is gone.
 bool write_entry(Device& device, Cq& cq, std::span<const std::byte> entry) {
   const std::uint64_t position = std::uint64_t{cq.producer & ((1u << cq.log_entries) - 1)} * cq.cqe_bytes;
-  // An entry lies in one page: both are powers of two and the queue starts at a multiple of 64 bytes.
-  const std::uint64_t start = cq.pages.address(position + cq.cqe_bytes - entry.size());
+  const std::uint64_t last = position + cq.cqe_bytes - 1;
   const auto owner = static_cast<std::uint8_t>((cq.producer >> cq.log_entries) & 1);
   // The owner byte last: software takes the entry as soon as it sees it.
-  if (!device.dma.write(start, entry.first(entry.size() - 1)) ||
-      !device.dma.store8(start + entry.size() - 1, static_cast<std::uint8_t>(entry.back()) | owner)) {
+  if (!cq.pages.write(device.dma, last + 1 - entry.size(), entry.first(entry.size() - 1)) ||
+      !device.dma.store8(cq.pages.address(last), static_cast<std::uint8_t>(entry.back()) | owner)) {
     return false;
   }
   ++cq.producer;
