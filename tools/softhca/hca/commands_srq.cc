@@ -26,9 +26,10 @@ struct Parameters {
   std::uint16_t limit = 0;
   std::uint64_t doorbell_record = 0;
   bool signature = false;
+  bool reserved_lkey = false;
 };
 
-Refusal check(const Device& device, const Parameters& parameters) {
+Refusal check(const Device& device, const Request& request, const Parameters& parameters) {
   if (parameters.signature) {
     return bad_parameter(Syndrome::kSrqSignature);
   }
@@ -40,6 +41,9 @@ Refusal check(const Device& device, const Parameters& parameters) {
       1u << parameters.log_wqe_bytes > device.profile.max_wqe_sz_rq_bytes) {
     return bad_parameter(Syndrome::kSrqStride);
   }
+  if (parameters.reserved_lkey && request.header.uid != 0) {
+    return bad_parameter(Syndrome::kQpReservedLkey);
+  }
   if (parameters.limit > 1u << parameters.log_entries) {
     return bad_parameter(Syndrome::kSrqLimit);
   }
@@ -50,7 +54,7 @@ Refusal check(const Device& device, const Parameters& parameters) {
 }
 
 Refusal create(Device& device, const Request& request, const Parameters& parameters, std::unique_ptr<Srq> srq) {
-  if (const Refusal refusal = check(device, parameters)) {
+  if (const Refusal refusal = check(device, request, parameters)) {
     return refusal;
   }
   Domain* pd = nullptr;
@@ -62,6 +66,7 @@ Refusal create(Device& device, const Request& request, const Parameters& paramet
   srq->log_entries = parameters.log_entries;
   srq->wqe_bytes = 1u << parameters.log_wqe_bytes;
   srq->limit = parameters.limit;
+  srq->reserved_lkey = parameters.reserved_lkey;
   srq->doorbell_record = parameters.doorbell_record;
   if (const Refusal refusal = take_pages(request, parameters.log_page_size, parameters.page_offset,
                                          std::uint64_t{srq->wqe_bytes} << srq->log_entries, srq->pages)) {
@@ -149,7 +154,8 @@ Refusal create_srq(Device& device, const Request& request) {
                  .pdn = context.pd,
                  .limit = context.lwm,
                  .doorbell_record = context.dbr_addr,
-                 .signature = context.wq_signature},
+                 .signature = context.wq_signature,
+                 .reserved_lkey = context.rlky},
                 std::make_unique<Srq>());
 }
 
@@ -210,7 +216,8 @@ Refusal create_xrc_srq(Device& device, const Request& request) {
                  .pdn = context.pd,
                  .limit = context.lwm,
                  .doorbell_record = context.dbr_addr,
-                 .signature = context.wq_signature},
+                 .signature = context.wq_signature,
+                 .reserved_lkey = context.rlky},
                 std::move(srq));
 }
 
@@ -259,7 +266,8 @@ Refusal create_rmp(Device& device, const Request& request) {
                  .pdn = wq.pd,
                  .limit = wq.lwm,
                  .doorbell_record = wq.dbr_addr,
-                 .signature = wq.wq_signature},
+                 .signature = wq.wq_signature,
+                 .reserved_lkey = false},
                 std::move(srq));
 }
 

@@ -77,6 +77,9 @@ bool gather(Link& link, const Qp& qp, std::span<const DataPiece> list, std::span
           std::memcpy(&to[at], &inline_data[piece.address + in_piece], bytes);
           return true;
         }
+        if (piece.is_physical) {
+          return link.services.dma().read(piece.address + in_piece, to.subspan(at, bytes));
+        }
         return read_key(link, piece.lkey, qp.pdn, piece.address + in_piece, Access::kLocalRead, to.subspan(at, bytes));
       });
 }
@@ -85,6 +88,9 @@ bool scatter(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, std
              std::span<const std::byte> from) {
   return for_each_part(list, offset, from.size(),
                        [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
+                         if (piece.is_physical) {
+                           return link.services.dma().write(piece.address + in_piece, from.subspan(at, bytes));
+                         }
                          return write_key(link, piece.lkey, pdn, piece.address + in_piece, Access::kLocalWrite,
                                           from.subspan(at, bytes));
                        });
@@ -101,7 +107,8 @@ bool ends_accessible(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint
 
 bool list_accessible(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, Access access) {
   return std::all_of(list.begin(), list.end(), [&](const DataPiece& piece) {
-    return piece.is_inline || ends_accessible(link, piece.lkey, pdn, piece.address, piece.bytes, access);
+    return piece.is_inline || piece.is_physical ||
+           ends_accessible(link, piece.lkey, pdn, piece.address, piece.bytes, access);
   });
 }
 

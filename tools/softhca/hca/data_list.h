@@ -14,6 +14,7 @@ struct DataPiece {
   std::uint32_t lkey = 0;
   std::uint32_t bytes = 0;
   bool is_inline = false;
+  bool is_physical = false;  // under the reserved lkey: `address` is a DMA address
 };
 
 // Copies to.size() bytes from position `offset` of the list. False if a key or the memory behind it does not allow it.

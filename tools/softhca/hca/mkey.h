@@ -8,9 +8,9 @@
 
 namespace softhca::hca {
 
-// Key values (index << 8 | tag byte) that need no object. Indices of created keys start at kFirstMkeyIndex.
-inline constexpr std::uint32_t kReservedLkey = 0x00000200;  // all memory, for QPs that may use it (Qp::reserved_lkey)
-inline constexpr std::uint32_t kNullMkey = 0x00000300;      // any address and length: writes vanish, reads give zeros
+// Key value (index << 8 | tag byte) that, like kReservedLkey, needs no object: any address and length, where writes
+// vanish and reads give zeros. Indices of created keys start at kFirstMkeyIndex.
+inline constexpr std::uint32_t kNullMkey = 0x00000300;
 inline constexpr std::uint32_t kFirstMkeyIndex = 0x100;
 
 // DMA addresses from here up are nowhere: NullableMemory lets writes vanish there, reads give zeros.

@@ -36,7 +36,7 @@ enum class QpState : std::uint8_t {
   kErr = 6,
   kSuspended = 9
 };
-enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kXrc = 3, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
+enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
 
 struct Eq {
   std::uint32_t eqn = 0;
@@ -88,6 +88,7 @@ struct Srq {
   std::uint16_t head = 0;      // next WQE index to hand out, along the next-WQE links
   std::uint16_t consumed = 0;  // free-running count of WQEs handed out
   std::uint16_t limit = 0;     // limit event threshold, 0: not armed
+  bool reserved_lkey = false;  // the reserved lkey is valid in its WQEs
   SrqKind kind = SrqKind::kBasic;
   std::uint32_t xrcd = 0;
   Cq* cq = nullptr;  // XRC SRQs report here
@@ -103,6 +104,9 @@ struct Path {
   std::uint8_t log_mtu = 5;  // IBA code: 1 256 .. 5 4096
 };
 
+// Key value that names all memory by its DMA addresses, in the WQEs of queues that may use it (reserved_lkey below).
+inline constexpr std::uint32_t kReservedLkey = 0x00000200;
+
 class QpTransport;  // the transport's own state of one QP, transport.h
 
 struct Qp {
@@ -115,7 +119,6 @@ struct Qp {
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
   Srq* srq = nullptr;
-  std::uint32_t xrcd = 0;
   std::uint32_t uar = 0;
 
   PageList pages;  // receive queue first, then send queue

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxReceiveWqeBytes = 1024;
 
 // Reads the WQE at `position` of `pages` into `wqe`; `next` is the link segment's index, for an SRQ.
 void read_wqe(Link& link, const PageList& pages, std::uint64_t position, std::uint32_t stride_bytes,
-              ReceivePrefix prefix, ReceiveWqe& wqe, std::uint16_t* next) {
+              ReceivePrefix prefix, bool reserved_lkey, ReceiveWqe& wqe, std::uint16_t* next) {
   wqe.list.clear();
   wqe.length_bytes = 0;
   wqe.valid = false;
@@ -37,7 +37,8 @@ void read_wqe(Link& link, const PageList& pages, std::uint64_t position, std::ui
   for (const umlx5::wqe::DataItem& item : *parsed) {
     // A count of 0 is an empty entry here: programs post them on shared receive queues.
     if (item.length_bytes != umlx5::wqe::kMaxDataSegmentBytes) {
-      wqe.list.push_back({item.address, item.lkey, item.length_bytes, false});
+      wqe.list.push_back(
+          {item.address, item.lkey, item.length_bytes, false, reserved_lkey && item.lkey == kReservedLkey});
       wqe.length_bytes += item.length_bytes;
     }
   }
@@ -58,8 +59,8 @@ bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe) {
   wqe.wqe_counter = srq.head;
   wqe.pdn = srq.pdn;
   std::uint16_t next = static_cast<std::uint16_t>(srq.head + 1);
-  read_wqe(link, srq.pages, std::uint64_t{srq.head} * srq.wqe_bytes, srq.wqe_bytes, ReceivePrefix::kSrqNext, wqe,
-           &next);
+  read_wqe(link, srq.pages, std::uint64_t{srq.head} * srq.wqe_bytes, srq.wqe_bytes, ReceivePrefix::kSrqNext,
+           srq.reserved_lkey, wqe, &next);
   srq.head = static_cast<std::uint16_t>(next & ((1u << srq.log_entries) - 1));
   ++srq.consumed;
   if (srq.limit != 0 && count - 1 < srq.limit) {
@@ -98,7 +99,8 @@ bool ReceiveQueue::take(Link& link, Qp& qp, ReceiveWqe& wqe) {
   wqe.wqe_counter = consumer_;
   wqe.pdn = qp.pdn;
   const std::uint32_t slot = consumer_ & ((1u << qp.log_rq_entries) - 1);
-  read_wqe(link, qp.pages, std::uint64_t{slot} * qp.rq_wqe_bytes, qp.rq_wqe_bytes, ReceivePrefix::kNone, wqe, nullptr);
+  read_wqe(link, qp.pages, std::uint64_t{slot} * qp.rq_wqe_bytes, qp.rq_wqe_bytes, ReceivePrefix::kNone,
+           qp.reserved_lkey, wqe, nullptr);
   qp.rq_consumed = ++consumer_;
   return true;
 }

@@ -32,12 +32,13 @@ void take_control(const ControlSegment& control, SendRequest& request) {
   request.immediate = control.immediate;
 }
 
-void take_list(const umlx5::wqe::DataList& data, SendRequest& request) {
+void take_list(const umlx5::wqe::DataList& data, const Qp& qp, SendRequest& request) {
   request.list.clear();
   request.inline_data.clear();
   request.length_bytes = 0;
   for (const umlx5::wqe::DataItem& item : data) {
-    DataPiece piece{item.address, item.lkey, item.length_bytes, item.is_inline()};
+    DataPiece piece{item.address, item.lkey, item.length_bytes, item.is_inline(),
+                    qp.reserved_lkey && !item.is_inline() && item.lkey == kReservedLkey};
     if (piece.is_inline) {
       piece.address = request.inline_data.size();
       request.inline_data.insert(request.inline_data.end(), item.inline_data, item.inline_data + item.length_bytes);
@@ -77,7 +78,7 @@ void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendReq
   request.rkey = parsed->remote_address.rkey;
   request.swap_or_add = parsed->atomic.swap_add;
   request.compare = parsed->atomic.compare;
-  take_list(parsed->data, request);
+  take_list(parsed->data, qp, request);
   if (request.length_bytes > kMaxMessageBytes) {
     request.failure = failure::kMessageTooLong;
   }
