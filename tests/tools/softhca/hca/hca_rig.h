@@ -128,4 +128,56 @@ class HcaRig {
   std::uint32_t set_gid() { return run(48, {{0, 0x0761u << 16}, {0x1c, kRigAddress}, {0x28, 2}}); }
 };
 
+// A device with a PD, a UAR page, an EQ of 8 entries and a CQ of 4 entries of 64 bytes. Objects' pages are spans of the
+// test's memory; doorbell records lie 64 bytes apart in `records`, the CQ's first.
+class ReadyRig : public HcaRig {
+ public:
+  explicit ReadyRig(std::uint64_t events = 1u << 4 /* CQ errors */) {
+    pd = made(run_on(0x800, 0));
+    uar = made(run_on(0x802, 0));
+    eqn = made(run(0, eq_words(uar, 3, events), {address_of(eq)}));
+    cqn = made(run(0, cq_words(uar, eqn, 2, record(0)), {address_of(cq)}));
+  }
+
+  std::span<std::byte> eq = page(), cq = page(), records = page(), queue = page();
+  std::uint32_t pd = 0, uar = 0, eqn = 0, cqn = 0;
+
+  std::uint64_t record(unsigned index) const { return address_of(records) + index * 64; }
+
+  // The status. service_type: 0 RC, 1 UC, 2 UD.
+  std::uint32_t create_qp(std::uint32_t service_type, std::uint32_t log_sq = 4) {
+    Words words = qp_words(pd, uar, cqn, record(1), log_sq);
+    words.emplace_back(0x18, service_type << 16);
+    return run(0, words, {address_of(queue)});
+  }
+
+  // An RC QP in RTS, connected to itself: 0 if that fails. `extra` changes words of its CREATE_QP.
+  std::uint32_t loop(std::span<std::byte> buffer, unsigned record_index, const Words& extra = {}) {
+    Words words = qp_words(pd, uar, cqn, record(record_index));
+    words.insert(words.end(), extra.begin(), extra.end());
+    const std::uint32_t qpn = run(0, words, {address_of(buffer)}) == kOk ? number() : 0;
+    const bool connected = set_gid() == kOk && to_init(qpn) == kOk && to_rtr(qpn, qpn) == kOk && to_rts(qpn) == kOk;
+    return connected ? qpn : 0;
+  }
+  // The place of send WQE `index` in a QP's buffer: 4 receive WQEs of 64 bytes come before.
+  static std::span<std::byte> send_wqe(std::span<std::byte> buffer, unsigned index) {
+    return buffer.subspan(256 + index * 64, 64);
+  }
+  // Puts a NOP that asks for a CQE and tells the doorbell record; rings nothing.
+  void put_nop(std::uint32_t qpn, std::span<std::byte> buffer, unsigned record_index, std::uint16_t index) {
+    const auto wqe = send_wqe(buffer, index);
+    put<std::uint32_t>(wqe, 0, std::uint32_t{index} << 8);
+    put<std::uint32_t>(wqe, 4, qpn << 8 | 1);
+    put<std::uint32_t>(wqe, 8, 0x08);
+    put<std::uint32_t>(records, record_index * 64 + 4, index + 1u);
+  }
+  void poll_all() {
+    for (int i = 0; i < 100 && hca.poll(); ++i) {
+    }
+  }
+
+ private:
+  std::uint32_t made(std::uint32_t status) const { return status == kOk ? number() : 0; }
+};
+
 }  // namespace softhca::hca::harness

@@ -16,26 +16,10 @@ namespace {
 
 using namespace harness;
 
-struct HcaTest : ::testing::Test, harness::HcaRig {
+struct HcaTest : ::testing::Test, ReadyRig {
   std::uint32_t allocate(std::uint32_t opcode) {
-    EXPECT_EQ(run(16, {{0, opcode << 16}}), kOk);
+    EXPECT_EQ(run_on(opcode, 0), kOk);
     return number();
-  }
-
-  std::uint32_t pd = allocate(0x800), uar = allocate(0x802), eqn = 0, cqn = 0;
-  std::span<std::byte> eq = page(), cq = page(), records = page(), queue = page();
-
-  // An EQ of 8 entries for CQ errors (type 4), a CQ of 4 entries of 64 bytes.
-  void SetUp() override {
-    ASSERT_EQ(run(0, eq_words(uar, 3, 1u << 4), {address_of(eq)}), kOk);
-    eqn = number();
-    ASSERT_EQ(run(0, cq_words(uar, eqn, 2, address_of(records)), {address_of(cq)}), kOk);
-    cqn = number();
-  }
-  std::uint32_t create_qp(std::uint32_t service_type, std::uint32_t log_sq = 4) {
-    Words words = qp_words(pd, uar, cqn, address_of(records) + 64, log_sq);
-    words.emplace_back(0x18, service_type << 16);
-    return run(0, words, {address_of(queue)});
   }
 };
 
