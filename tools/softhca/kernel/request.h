@@ -60,7 +60,7 @@ class Request {
   T value(std::uint16_t id) const {
     T result{};
     const auto bytes = input(id);
-    std::memcpy(&result, bytes.data(), bytes.size() < sizeof result ? bytes.size() : sizeof result);
+    copy_head(&result, sizeof result, bytes);
     return result;
   }
   // Flags of 4 or 8 bytes. Empty if a bit outside `allowed` is set.
@@ -87,7 +87,7 @@ class Request {
   template <typename T>
   int get_core(T& command) const {
     std::memset(&command, 0, sizeof command);
-    std::memcpy(&command, core_in_.data(), core_in_.size() < sizeof command ? core_in_.size() : sizeof command);
+    copy_head(&command, sizeof command, core_in_);
     return core_in_.size() <= sizeof command || is_zero(core_in_.subspan(sizeof command)) ? 0 : EOPNOTSUPP;
   }
   template <typename T>
@@ -100,7 +100,7 @@ class Request {
   template <typename T>
   void get_driver(T& command) const {
     std::memset(&command, 0, sizeof command);
-    std::memcpy(&command, driver_in_.data(), driver_in_.size() < sizeof command ? driver_in_.size() : sizeof command);
+    copy_head(&command, sizeof command, driver_in_);
   }
   // True if the driver part is zero from byte `from` on.
   bool driver_in_is_zero_from(std::size_t from) const {
@@ -130,6 +130,12 @@ class Request {
     std::uint64_t data_address = 0;  // of the attribute's data member
   };
   const Attr* find(std::uint16_t id) const;
+  // What of `from` fits; an absent part has no address to copy from.
+  static void copy_head(void* to, std::size_t bytes, std::span<const std::byte> from) {
+    if (!from.empty()) {
+      std::memcpy(to, from.data(), from.size() < bytes ? from.size() : bytes);
+    }
+  }
   int put_space(const OutputSpace& space, const void* data, std::size_t bytes, bool clear_rest);
 
   UverbsFile& file_;
