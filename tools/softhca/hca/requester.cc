@@ -153,7 +153,7 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   work.cqe_bytes = 0;
   work.first_psn = assigned_psn_;
   work.packets = 0;
-  if (!request.failure && !executes(qp.type, request.opcode)) {
+  if (!executes(qp.type, request.opcode)) {  // and so its body could not be read either
     request.failure = failure::kBadOpcode;
   }
   if (!request.failure && work.has_response() && qp.max_initiated_rd_atomic == 0) {
