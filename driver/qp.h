@@ -92,7 +92,9 @@ class Qp : public ResourceHook {
   Expected<void> to_init(const InitAttributes& attributes);
   Expected<void> to_rtr(const ReadyToReceiveAttributes& attributes);
   Expected<void> to_rts(const ReadyToSendAttributes& attributes);
-  Expected<void> to_sqd();  // RTS -> SQD; to_rts() brings it back
+  // RTS -> SQD; to_rts() brings it back. Linux' mlx5_ib refuses it (EINVAL): its queues drain on their own account
+  // only.
+  Expected<void> to_sqd();
   Expected<void> to_error();
   // Forgets everything posted; completions of this QP vanish from its CQs, which nobody may poll meanwhile.
   Expected<void> to_reset();
