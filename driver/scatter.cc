@@ -11,7 +11,7 @@ namespace {
 // Takes what `segment` has room for off the front of `data`.
 void fill(const wqe::DataSegment& segment, std::span<const std::byte>& data, std::uint32_t null_lkey) {
   const std::size_t count = std::min<std::size_t>(segment.length_bytes(), data.size());
-  if (segment.lkey != null_lkey || null_lkey == 0) {
+  if (count != 0 && (segment.lkey != null_lkey || null_lkey == 0)) {
     std::memcpy(reinterpret_cast<void*>(segment.address), data.data(), count);
   }
   data = data.subspan(count);

@@ -121,7 +121,7 @@ int UverbsFile::take_attr(Request& request, const Method& method, const ib_uverb
     } else {
       taken.data.resize(attr.len);
       if (attr.len <= sizeof attr.data) {
-        std::memcpy(taken.data.data(), &attr.data, attr.len);
+        std::copy_n(reinterpret_cast<const std::byte*>(&attr.data), attr.len, taken.data.begin());
       } else if (!copy_from_user(taken.data.data(), attr.data, attr.len)) {
         return EFAULT;
       }

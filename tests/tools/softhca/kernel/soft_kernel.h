@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -124,9 +125,10 @@ class Ioctl {
   int run_as_it_is(UverbsFile& file) {
     std::vector<std::byte> request(sizeof header_ + attrs_.size() * sizeof(ib_uverbs_attr));
     std::memcpy(request.data(), &header_, sizeof header_);
-    std::memcpy(request.data() + sizeof header_, attrs_.data(), attrs_.size() * sizeof(ib_uverbs_attr));
+    const auto attrs = std::as_writable_bytes(std::span(attrs_));
+    std::ranges::copy(attrs, request.begin() + sizeof header_);
     const int error = file.ioctl(address_of(request.data()));
-    std::memcpy(attrs_.data(), request.data() + sizeof header_, attrs_.size() * sizeof(ib_uverbs_attr));
+    std::ranges::copy(request.begin() + sizeof header_, request.end(), attrs.begin());
     return error;
   }
 
