@@ -60,9 +60,9 @@ std::string text_of(const LatencyResult& result, const TestOptions& options, con
   const Histogram& times = result.times;
   const auto us = [](std::uint64_t nanoseconds) { return microseconds(static_cast<double>(nanoseconds)); };
   std::string text = "\n" + draw(times, draw_options) + "\n";
-  text += fmt::format("{:<16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", measure_of(options), "min", "p50", "p99",
+  text += fmt::format("{:<16} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", measure_of(options), "min", "p50", "p99",
                       "p99.9", "max", "mean", "stdev");
-  text += fmt::format("{:<16} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", "microseconds",
+  text += fmt::format("{:<16} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n", "microseconds",
                       us(times.min()), us(times.percentile(50)), us(times.percentile(99)), us(times.percentile(99.9)),
                       us(times.max()), microseconds(times.mean()), microseconds(times.stdev()));
   if (times.clamped() != 0) {
