@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""Debian's own verbs programs, with Debian's libibverbs and libmlx5, on software devices.
+
+They were written against real adapters and know nothing of this device, so what they accept is independent of us.
+"""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, "tests/tools/cases")
+import cases  # noqa: E402
+
+PRELOAD = os.path.abspath("tools/softhca/preload/libumlx5_preload.so")
+TIME_LIMIT_S = 60
+
+
+def environment():
+    return dict(os.environ, LD_PRELOAD=PRELOAD, LC_ALL="C")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_listening(port, server):
+    """The programs tell nobody when they listen; /proc does."""
+    end = time.monotonic() + TIME_LIMIT_S
+    wanted = f":{port:04X} "
+    while time.monotonic() < end and server.poll() is None:
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            with open(table) as lines:
+                if any(wanted in line and " 0A " in line for line in lines):
+                    return
+        time.sleep(0.02)
+    raise AssertionError(f"the server does not listen on {port}")
+
+
+class StockPrograms(unittest.TestCase):
+    def pair(self, program, *arguments):
+        port = free_port()
+        command = [program, "-p", str(port), *arguments]
+        server = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            wait_until_listening(port, server)
+            client = subprocess.run([*command, "127.0.0.1"], env=environment(), stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT_S)
+            output, _ = server.communicate(timeout=TIME_LIMIT_S)
+        finally:
+            if server.poll() is None:
+                server.send_signal(signal.SIGKILL)
+                server.wait()
+            server.stdout.close()
+        self.assertEqual(client.returncode, 0, f"{command}: client:\n{client.stdout}")
+        self.assertEqual(server.returncode, 0, f"{command}: server:\n{output}")
+        return client.stdout
+
+    def test_devinfo(self):
+        done = subprocess.run(["ibv_devinfo", "-v"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=TIME_LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for line in ("hca_id:\tmlx5_0", "vendor_part_id:\t\t\t4125", "PORT_ACTIVE", "RoCE v2", "link_layer:\t\tEthernet"):
+            self.assertIn(line, done.stdout)
+
+    def test_pingpong_with_events(self):
+        for program in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong"):
+            with self.subTest(program):
+                self.assertIn("100 iters in", self.pair(program, "-g", "0", "-n", "100", "-e"))
+
+    def test_rc_pingpong_checks_its_data(self):
+        self.assertIn("100 iters in", self.pair("ibv_rc_pingpong", "-g", "0", "-n", "100", "-c", "-s", "20000"))
+
+    def test_perftest(self):
+        for program, *arguments in (
+            ("ib_write_bw", "-n", "100", "-q", "8"),
+            ("ib_send_bw", "-n", "128", "-l", "16", "-t", "64"),
+            ("ib_read_bw", "-n", "50"),
+            ("ib_atomic_bw", "-n", "50"),
+            ("ib_write_lat", "-n", "20", "-s", "64", "-I", "64"),
+        ):
+            with self.subTest(program):
+                self.assertIn("#bytes", self.pair(program, "-F", "-x", "0", *arguments))
+
+
+if __name__ == "__main__":
+    cases.main()
