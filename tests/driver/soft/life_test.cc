@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include "tests/driver/soft/pair.h"
@@ -65,8 +66,11 @@ TEST(Life, WhatIsLeftIsClosedWithTheContext) {
       drop(std::move(pd));
       drop(std::move(channel));
       drop(std::move(cq));
-      static_cast<void>(new Owned<MemoryRegion>(std::move(region)));  // never destroyed
-      static_cast<void>(new Owned<Qp>(std::move(qp)));
+      // Moved to where they are never destroyed.
+      alignas(Owned<MemoryRegion>) std::byte kept_region[sizeof(Owned<MemoryRegion>)];
+      alignas(Owned<Qp>) std::byte kept_qp[sizeof(Owned<Qp>)];
+      new (kept_region) Owned<MemoryRegion>(std::move(region));
+      new (kept_qp) Owned<Qp>(std::move(qp));
     }
   }
 }

@@ -79,7 +79,8 @@ bool survives(Access access) {
 #endif
 
 #ifdef SOFTHCA_SANITIZED
-#define SOFTHCA_UNSANITIZED __attribute__((no_sanitize("address"), no_sanitize("thread"), noinline))
+#define SOFTHCA_UNSANITIZED \
+  __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined"), noinline))
 SOFTHCA_UNSANITIZED void copy_bytes(volatile std::byte* to, const volatile std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) {
     to[i] = from[i];
