@@ -304,6 +304,12 @@ void Transport::state_changed(Qp& qp, QpState from) {
 
 void Transport::forget(Qp& qp) {
   if (qp.transport != nullptr) {
+    // What it has received is acknowledged before it goes: its program may end as soon as it has the last message.
+    state_->running = true;
+    state_->answer();
+    state_->running = false;
+    state_->link.port.flush();
+    state_->flush_failed();
     state_->drop(*qp.transport);
     qp.transport.reset();
   }
