@@ -309,7 +309,14 @@ class Failures(Case):
         process = start("lat", "--op", "read", "--size", "64", "--iters", "1000000000", "--seed", "5")
         self.assertIn("umlx5 lat", process.stdout.readline())
         payload = pattern(5, 2, 0, 8)
-        self.assertEqual(self.flip(side_of(process, "server"), payload, 13), 1)
+        server = side_of(process, "server")
+        copies = 0
+        for _ in range(100):  # the server may not have written its payload yet
+            copies = self.flip(server, payload, 13)
+            if copies != 0:
+                break
+            time.sleep(0.05)
+        self.assertEqual(copies, 1)
         _, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 1)
         got, want = payload[13] ^ 0xff, payload[13]
