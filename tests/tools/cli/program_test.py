@@ -316,7 +316,7 @@ class Failures(Case):
             if copies != 0:
                 break
             time.sleep(0.05)
-        self.assertEqual(copies, 1)
+        self.assertGreaterEqual(copies, 1)  # the device's packets may hold another
         _, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 1)
         got, want = payload[13] ^ 0xff, payload[13]
