@@ -416,6 +416,27 @@ int run_target(const Options& options, int socket) {
   };
   auto* report = reinterpret_cast<std::uint64_t*>(side.at(Side::kProgress));
   unsigned reports_outstanding = 0;
+  auto take_report_completions = [&] {
+    for (std::size_t n = side.send_cq->poll(completions), i = 0; i < n; ++i) {
+      check_status(completions[i]);
+      --reports_outstanding;
+    }
+  };
+  auto report_progress = [&] {  // one report at a time, so that its word may change
+    if (checked != *report && reports_outstanding == 0) {
+      *report = checked;
+      const Sge sge = side.region->sge(Side::kProgress, 8);
+      const SendWr wr{.opcode = SendOpcode::kRdmaWrite,
+                      .flags = SendFlag::kSignaled,
+                      .sges = {&sge, 1},
+                      .remote_address = side.peer.progress,
+                      .rkey = side.peer.rkey};
+      if (side.qp->post_send({&wr, 1}).error != 0) {
+        die("post of the report: " + side.qp->explain_refusal(wr));
+      }
+      ++reports_outstanding;
+    }
+  };
   auto check_message = [&](std::uint64_t n, const Message& m, const Completion* completion) {
     if (m.writes()) {
       const std::byte* slot = side.at(std::size_t{n % kSlots} * kSlotBytes);
@@ -457,23 +478,8 @@ int run_target(const Options& options, int socket) {
       receives.pop_front();
       post_receive();
     }
-    for (std::size_t n = side.send_cq->poll(completions), i = 0; i < n; ++i) {
-      check_status(completions[i]);
-      --reports_outstanding;
-    }
-    if (checked != *report && reports_outstanding == 0) {
-      *report = checked;
-      const Sge sge = side.region->sge(Side::kProgress, 8);
-      const SendWr wr{.opcode = SendOpcode::kRdmaWrite,
-                      .flags = SendFlag::kSignaled,
-                      .sges = {&sge, 1},
-                      .remote_address = side.peer.progress,
-                      .rkey = side.peer.rkey};
-      if (side.qp->post_send({&wr, 1}).error != 0) {
-        die("post of the report: " + side.qp->explain_refusal(wr));
-      }
-      ++reports_outstanding;
-    }
+    take_report_completions();
+    report_progress();
     if (count == 0) {
       side.context->relax();
       if (++wait_rounds % 4096 == 0) side.check_time(fmt::format("{} of {} are checked", checked, options.messages));
@@ -481,21 +487,8 @@ int run_target(const Options& options, int socket) {
   }
   // The last report may still be on its way.
   while (reports_outstanding != 0 || *report != checked) {
-    for (std::size_t n = side.send_cq->poll(completions), i = 0; i < n; ++i) {
-      check_status(completions[i]);
-      --reports_outstanding;
-    }
-    if (reports_outstanding == 0 && *report != checked) {
-      *report = checked;
-      const Sge sge = side.region->sge(Side::kProgress, 8);
-      const SendWr wr{.opcode = SendOpcode::kRdmaWrite,
-                      .flags = SendFlag::kSignaled,
-                      .sges = {&sge, 1},
-                      .remote_address = side.peer.progress,
-                      .rkey = side.peer.rkey};
-      if (side.qp->post_send({&wr, 1}).error != 0) die("post of the last report");
-      ++reports_outstanding;
-    }
+    take_report_completions();
+    report_progress();
     side.context->relax();
     if (++wait_rounds % 4096 == 0) side.check_time("the last report is on its way");
   }
