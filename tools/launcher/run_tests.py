@@ -17,6 +17,8 @@ import xml.etree.ElementTree as ElementTree
 
 from bazel import TOP, choose, fail, query
 
+LOG_TAIL_LINES = 60
+
 
 def path_of(uri):
     return urllib.request.url2pathname(urllib.parse.urlparse(uri).path)
@@ -36,6 +38,18 @@ def count_cases(xml_path):
         else:
             passed += 1
     return passed, failed, skipped, names
+
+
+def log_tail(path):
+    """The last lines of a test's log, and how many there are before them."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            lines = log.read().splitlines()
+    except OSError as error:
+        return f"no readable log ({error})"
+    left_out = len(lines) - LOG_TAIL_LINES
+    first = [f"({left_out} lines of {path} left out)"] if left_out > 0 else []
+    return "\n".join(first + lines[-LOG_TAIL_LINES:])
 
 
 class Outcomes:
@@ -76,13 +90,13 @@ class Outcomes:
         label = identity["label"]
         status = result.get("status", "NO_STATUS")
         passed, failed, skipped, names = 0, 0, 0, []
-        for output in result.get("testActionOutput", []):
-            if output["name"] == "test.xml":
-                try:
-                    passed, failed, skipped, names = count_cases(path_of(output["uri"]))
-                except (OSError, ElementTree.ParseError) as error:
-                    names = [f"no readable test.xml ({error})"]
-                    failed = 1
+        outputs = {output["name"]: output["uri"] for output in result.get("testActionOutput", [])}
+        if "test.xml" in outputs:
+            try:
+                passed, failed, skipped, names = count_cases(path_of(outputs["test.xml"]))
+            except (OSError, ElementTree.ParseError) as error:
+                names = [f"no readable test.xml ({error})"]
+                failed = 1
         if status not in ("PASSED", "FLAKY") and failed == 0:
             failed, names = 1, [f"the test program ended badly ({status}) though no case failed"]
         key = (label, identity.get("run", 1), identity.get("shard", 1))  # a later attempt replaces the earlier
@@ -92,6 +106,8 @@ class Outcomes:
         how = "cached" if result.get("cachedLocally") else f"{seconds:.1f} s"
         print(f"[{len(self.done):>3}/{len(self.tests)}] {'FAILED  ' if failed else 'passed  '} {label}  "
               f"({passed + failed} cases, {how})", file=self.out, flush=True)
+        if failed and "test.log" in outputs:
+            print(log_tail(path_of(outputs["test.log"])), file=self.out, flush=True)
 
     def failures(self):
         cases = [name for names in self.failed_cases.values() for name in names]
@@ -144,7 +160,7 @@ def run(options, patterns):
     outcomes = Outcomes()
     with tempfile.NamedTemporaryFile(prefix="umlx5-test-", suffix=".json") as events:
         process = subprocess.Popen(
-            ["bazel", "test", "--keep_going", "--test_summary=none", f"--build_event_json_file={events.name}",
+            ["bazel", "test", "--keep_going", "--test_summary=none", "--test_output=summary", f"--build_event_json_file={events.name}",
              "--show_progress" if terminal else "--noshow_progress", *options, "--", *patterns], cwd=TOP)
         try:
             follow(process, events.name, outcomes)

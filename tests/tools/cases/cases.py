@@ -18,7 +18,9 @@ class _Result(unittest.TextTestResult):
 
     def _add(self, test, element=""):
         seconds = time.monotonic() - getattr(self, "started", time.monotonic())
-        class_name, _, name = test.id().rpartition(".")
+        identity = test.id()  # "module.Class.test", of a subtest "module.Class.test [message] (parameters)"
+        class_name, _, name = identity.split(" ")[0].rpartition(".")
+        name = identity.removeprefix(class_name + ".")
         self.entries.append(f"<testcase classname={quoteattr(class_name)} name={quoteattr(name)} "
                             f'time="{seconds:.3f}">{element}</testcase>')
 
@@ -33,6 +35,14 @@ class _Result(unittest.TextTestResult):
     def addError(self, test, err):
         super().addError(test, err)
         self._add(test, f"<error>{escape(self.errors[-1][1])}</error>")
+
+    def addSubTest(self, test, subtest, err):
+        """Called for failing subtests too, for which no addFailure() or addError() comes."""
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            element = "failure" if issubclass(err[0], test.failureException) else "error"
+            text = (self.failures if element == "failure" else self.errors)[-1][1]
+            self._add(subtest, f"<{element}>{escape(text)}</{element}>")
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)

@@ -31,13 +31,16 @@ class OutcomesTest(unittest.TestCase):
     def configured(self, label):
         self.outcomes.event({"id": {"targetConfigured": {"label": label}}, "configured": {"testSize": "SMALL"}})
 
-    def result(self, label, status, xml, shard=1):
-        path = os.path.join(self.folder.name, f"test{shard}.xml")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(xml)
+    def result(self, label, status, xml, shard=1, log=""):
+        outputs = []
+        for name, text in (("test.xml", xml), ("test.log", log)):
+            path = os.path.join(self.folder.name, f"{shard}-{name}")
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(text)
+            outputs.append({"name": name, "uri": "file://" + path})
         self.outcomes.event({
             "id": {"testResult": {"label": label, "run": 1, "shard": shard, "attempt": 1}},
-            "testResult": {"status": status, "testActionOutput": [{"name": "test.xml", "uri": "file://" + path}]}})
+            "testResult": {"status": status, "testActionOutput": outputs}})
 
     def test_counts_single_cases(self):
         self.configured("//a:a_test")
@@ -63,6 +66,16 @@ class OutcomesTest(unittest.TestCase):
     def test_unreadable_xml_is_a_failure(self):
         self.result("//a:a_test", "PASSED", "<testsui")
         self.assertEqual(self.outcomes.totals(), (0, 1, 0))
+
+    def test_a_failure_shows_the_end_of_its_log(self):
+        self.result("//a:a_test", "FAILED", XML, log="".join(f"line {i}\n" for i in range(100)))
+        shown = self.outcomes.out.getvalue().splitlines()
+        self.assertEqual(shown[-60:], [f"line {i}" for i in range(40, 100)])
+        self.assertIn("(40 lines of ", shown[-61])
+
+    def test_a_success_shows_no_log(self):
+        self.result("//a:a_test", "PASSED", '<testsuites><testcase name="x"/></testsuites>', log="line 1\n")
+        self.assertNotIn("line 1", self.outcomes.out.getvalue())
 
     def test_build_failure_is_a_failure(self):
         self.configured("//a:a_test")
