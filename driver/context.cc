@@ -175,6 +175,8 @@ Context::~Context() {
 
 const uapi::DeviceInfo& Context::device() const { return state_->device; }
 const DeviceAttributes& Context::attributes() const { return state_->attributes; }
+uapi::Commands& Context::commands() const { return *state_->commands; }
+const uapi::ContextInfo& Context::kernel_info() const { return state_->info; }
 void Context::relax() noexcept { state_->channel->relax(); }
 
 Expected<PortAttributes> Context::query_port(std::uint8_t port) {

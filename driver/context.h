@@ -13,6 +13,8 @@
 #include "driver/resource.h"
 #include "driver/types.h"
 #include "uapi/channel.h"
+#include "uapi/commands.h"
+#include "uapi/context.h"
 #include "uapi/error.h"
 
 namespace umlx5 {
@@ -98,6 +100,12 @@ class Context {
   int async_fd() const;
   // The next asynchronous event; none when `timeout` passes without one.
   Expected<std::optional<AsyncEvent>> next_async_event(std::chrono::milliseconds timeout);
+
+  // For what this API has no words for: commands of the kernel's interface on this context, and what it told about
+  // itself when the context was opened. Objects made in this way are unknown to the context; the channel's end is their
+  // end.
+  uapi::Commands& commands() const;
+  const uapi::ContextInfo& kernel_info() const;
 
   struct State;  // driver-private
   State& state() { return *state_; }

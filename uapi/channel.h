@@ -46,6 +46,9 @@ class Channel {
   // software device uses the caller's time to do its work, which saves a change of threads.
   virtual void relax() noexcept;
 
+  // The character device's descriptor, which stays the channel's; -1 where there is none.
+  virtual int descriptor() const noexcept { return -1; }
+
   // File descriptors that requests return (completion channels, asynchronous events) are ordinary ones in either
   // implementation: the caller reads, polls and closes them.
 

@@ -88,6 +88,8 @@ class CharacterDevice : public Channel {
     return read_text(fmt::format("{}/{}", sysfs_directory_, path));
   }
 
+  int descriptor() const noexcept override { return fd_.get(); }
+
  private:
   FileDescriptor fd_;
   std::string sysfs_directory_;
