@@ -12,7 +12,7 @@ run_packages=(
 test_packages=(
   abigail-tools clang-19 clang-format clang-tidy g++-aarch64-linux-gnu git googletest ibverbs-providers ibverbs-utils
   iproute2 libbenchmark-dev libclang-rt-19-dev libibverbs-dev librdmacm-dev lld-19 perftest pkg-config python3-pyverbs
-  python3-scapy qemu-user-static rdma-core tshark ucx-utils valgrind
+  python3-scapy qemu-user-static rdma-core spin tshark ucx-utils valgrind
 )
 
 quiet=false
