@@ -195,6 +195,7 @@ Refusal destroy_qp(Device& device, const Request& request) {
   if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
     return refusal;
   }
+  device.transport.acknowledge(*qp);
   device.transport.forget(*qp);
   if (qp->has_sq) {
     std::erase(device.uars.find(qp->uar)->qps, qp);

@@ -329,6 +329,7 @@ Refusal reset_or_fail_qp(Device& device, const Request& request) {
   if (const Refusal refusal = find_qp(device, request, qp)) {
     return refusal;
   }
+  device.transport.acknowledge(*qp);
   enter(device, *qp, request.header.opcode == Opcode::kToRstQp ? QpState::kReset : QpState::kErr);
   return {};
 }

@@ -302,14 +302,19 @@ void Transport::state_changed(Qp& qp, QpState from) {
   }
 }
 
+void Transport::acknowledge(Qp& qp) {
+  if (qp.transport == nullptr || !receives(qp.state)) {
+    return;
+  }
+  state_->running = true;
+  qp.transport->responder.answer(state_->link, qp, kPassPackets);
+  state_->running = false;
+  state_->link.port.flush();
+  state_->flush_failed();
+}
+
 void Transport::forget(Qp& qp) {
   if (qp.transport != nullptr) {
-    // What it has received is acknowledged before it goes: its program may end as soon as it has the last message.
-    state_->running = true;
-    state_->answer();
-    state_->running = false;
-    state_->link.port.flush();
-    state_->flush_failed();
     state_->drop(*qp.transport);
     qp.transport.reset();
   }

@@ -18,6 +18,9 @@ class Transport {
   Transport(Services& services, wire::Endpoint& port);
   ~Transport();
 
+  // A command takes `qp` from its state, or destroys it, next: sends the acknowledgements that it owes. An adapter
+  // sends them before the program sees what it received; here the program may have seen it first.
+  void acknowledge(Qp& qp);
   // A modify command has changed `qp` (its new state and attributes are already in it).
   // Entering ERR flushes: every outstanding WQE of both queues completes with WR_FLUSH. Entering RESET forgets
   // everything.

@@ -82,6 +82,31 @@ TEST_F(HcaTest, QpStatesFollowEachOther) {
   EXPECT_EQ(hca.find_qp(qpn)->state, QpState::kReset);
 }
 
+// A program may end as soon as it has its last message: the peer must get its acknowledgement all the same.
+TEST_F(HcaTest, WhatAQpReceivedIsAcknowledgedBeforeItLeavesItsState) {
+  const auto gone = [&](std::uint32_t opcode) {
+    const auto buffer = page();
+    const std::uint32_t qpn = loop(buffer, 1);
+    const auto wqe = send_wqe(buffer, 0);
+    put<std::uint32_t>(wqe, 0, 0x08);  // RDMA WRITE of nothing
+    put<std::uint32_t>(wqe, 4, qpn << 8 | 2);
+    put<std::uint32_t>(wqe, 8, 0x08);
+    put<std::uint32_t>(records, 64 + 4, 1);
+    wire.log.clear();
+    wire.keep_log = true;
+    hca.ring(uar, 0x800, 1);
+    hca.poll();
+    EXPECT_EQ(wire.log.size(), 1u);  // the request has come, and its acknowledgement waits for the next pass
+    EXPECT_EQ(run_on(opcode, qpn), kOk);
+    ASSERT_EQ(wire.log.size(), 2u);
+    EXPECT_EQ(wire.log[1][0], std::byte{0x11});  // RC Acknowledge
+  };
+  for (const std::uint32_t opcode : {0x050au, 0x0507u, 0x0501u}) {  // 2RST, 2ERR, DESTROY
+    SCOPED_TRACE(opcode);
+    gone(opcode);
+  }
+}
+
 TEST_F(HcaTest, MkeysCheckEachAccess) {
   const auto region = page();
   // Local write and remote read, tag 0x5a, iova 0x10100 for 256 bytes.
