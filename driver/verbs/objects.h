@@ -2,7 +2,7 @@
 //
 // libibverbs.so.1 and libmlx5.so.1 each contain this code and the native driver, and hand each other these objects;
 // they are built together and loaded together. So nothing here, or in driver/, keeps mutable state outside an object,
-// but for the device list, which is libibverbs' alone.
+// but for the device list and the fork ranges, which are libibverbs' alone.
 //
 // The public structure comes first in each, so that a pointer to it is a pointer to the object. user() of a native
 // object that an event names (Cq, Qp, Srq) is the object here.
@@ -11,7 +11,9 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "driver/ah.h"
@@ -20,6 +22,13 @@
 #include "driver/memory_window.h"
 #include "driver/pd.h"
 #include "driver/xrcd.h"
+#include "uapi/channel.h"
+
+// The header routes these calls through its inline functions; here they are what they are.
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+#undef ibv_get_device_list
 
 namespace umlx5::verbs {
 
@@ -30,6 +39,24 @@ Object& containing(Member* inside, Member Object::*member) {
   return *reinterpret_cast<Object*>(reinterpret_cast<std::byte*>(inside) - offset);
 }
 
+struct ContextObject;
+
+struct OpenOptions {
+  bool devx_required = false;  // fail instead of going on without DEVX
+};
+
+// A device of ibv_get_device_list(). Counted: libibverbs' own list, each list it gave out and each context hold it.
+struct DeviceObject {
+  ibv_device device{};
+  uapi::DeviceInfo info;
+  uapi::DeviceSource* source = nullptr;
+  int index = -1;  // RDMA netlink's; -1 if unknown
+  std::atomic<int> references = 1;
+  // libibverbs' own open, for both libraries; null with errno.
+  ContextObject* (*open)(DeviceObject& device, const OpenOptions& options) = nullptr;
+};
+inline DeviceObject& object_of(ibv_device* device) { return containing(device, &DeviceObject::device); }
+
 struct ContextObject {
   verbs_context verbs{};  // programs hold &verbs.context
   std::unique_ptr<Context> native;
@@ -39,14 +66,38 @@ inline ContextObject& object_of(ibv_context* context) {
   return containing(&containing(context, &verbs_context::context), &ContextObject::verbs);
 }
 
+inline Context& native_of(ibv_context* context) { return *object_of(context).native; }
+
+struct TdObject {
+  ibv_td td{};
+  std::atomic<int> users = 0;  // parent domains
+};
+inline TdObject& object_of(ibv_td* td) { return containing(td, &TdObject::td); }
+
 // A PD, or a parent domain: then `native` is its PD's.
 struct PdObject {
   ibv_pd pd{};
   Pd* native = nullptr;
   Owned<Pd> owned;
+  bool imported = false;         // the kernel's PD is another process' or object's to end
   bool single_threaded = false;  // has a thread domain: its queues take no lock
+  std::atomic<int> users = 0;    // parent domains that are over it
+
+  // Parent domains only.
+  PdObject* behind = nullptr;
+  TdObject* thread_domain = nullptr;
+  void* (*alloc)(ibv_pd*, void* pd_context, std::size_t bytes, std::size_t alignment, std::uint64_t type) = nullptr;
+  void (*free)(ibv_pd*, void* pd_context, void* memory, std::uint64_t type) = nullptr;
+  void* pd_context = nullptr;
 };
 inline PdObject& object_of(ibv_pd* pd) { return containing(pd, &PdObject::pd); }
+inline Pd& native_of(ibv_pd* pd) { return *object_of(pd).native; }
+
+struct MrObject {
+  ibv_mr mr{};
+  Owned<MemoryRegion> native;
+};
+inline MrObject& object_of(ibv_mr* mr) { return containing(mr, &MrObject::mr); }
 
 struct AhObject {
   ibv_ah ah{};
@@ -66,6 +117,7 @@ struct XrcdObject {
 };
 inline XrcdObject& object_of(ibv_xrcd* xrcd) { return containing(xrcd, &XrcdObject::xrcd); }
 
+// `channel.refcnt` counts the CQs that report to it, under the context's mutex.
 struct ChannelObject {
   ibv_comp_channel channel{};
   Owned<CompletionChannel> native;

@@ -1,0 +1,12 @@
+// Opening and closing a device. Part of libibverbs alone.
+#pragma once
+
+#include "driver/verbs/objects.h"
+
+namespace umlx5::verbs {
+
+// A context with both operation tables filled, which holds its device; null with errno.
+ContextObject* open_context(DeviceObject& device, const OpenOptions& options);
+void close_context(ContextObject& context);
+
+}  // namespace umlx5::verbs

@@ -1,0 +1,25 @@
+#include "driver/verbs/operations.h"
+
+#include "driver/verbs/device_query.h"
+#include "driver/verbs/objects.h"
+#include "driver/verbs/queues.h"
+
+namespace umlx5::verbs {
+namespace {
+
+int compat_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attributes) {
+  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attributes), kCompatPortBytes);
+}
+
+}  // namespace
+
+// An operation that stays null is one that the header's inline functions refuse with EOPNOTSUPP.
+void set_operations(verbs_context& verbs) {
+  verbs.context.ops._compat_query_device = query_device;
+  verbs.context.ops._compat_query_port = compat_query_port;
+  verbs.query_device_ex = query_device_ex;
+  verbs.query_port = query_port;
+  set_queue_operations(verbs);
+}
+
+}  // namespace umlx5::verbs
