@@ -149,9 +149,10 @@ def targets(filters):
     return patterns or ["//tests/..."]
 
 
-# The library is also built for 64-bit Arm, and its formats, doorbells and barriers are tested under emulation.
+# The library is also built for 64-bit Arm, and its formats, doorbells, barriers and what is in assembly are tested
+# under emulation.
 AARCH64 = (["--config=aarch64"], ["//wqe/...", "//doorbell/...", "//uapi/...", "//driver/...", "//tests/wqe/...",
-                                  "//tests/doorbell/..."])
+                                  "//tests/doorbell/...", "//tests/tools/softhca/hca:process_memory_test"])
 
 
 def run(options, patterns):

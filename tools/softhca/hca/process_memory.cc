@@ -1,19 +1,15 @@
 #include "tools/softhca/hca/process_memory.h"
 
-#include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
-#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
+
+#include "tools/softhca/hca/guarded_access.h"
 
 namespace softhca::hca {
 namespace {
-
-// Set while this thread is inside a guarded access.
-thread_local volatile bool guarded = false;
-thread_local sigjmp_buf resume;
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
@@ -33,10 +29,22 @@ void chain(const struct sigaction& previous, int signal_number, siginfo_t* info,
   sigaction(signal_number, &fallback, nullptr);
 }
 
+// The program counter of the instruction that faulted.
+auto& program_counter(void* context) {
+  auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return machine.gregs[REG_RIP];
+#else
+  return machine.pc;
+#endif
+}
+
 void on_fault(int signal_number, siginfo_t* info, void* context) {
-  if (guarded) {
-    guarded = false;
-    siglongjmp(resume, 1);
+  const auto at = static_cast<std::uintptr_t>(program_counter(context));
+  if (at >= reinterpret_cast<std::uintptr_t>(softhca_guarded_begin) &&
+      at < reinterpret_cast<std::uintptr_t>(softhca_guarded_end)) {
+    program_counter(context) = reinterpret_cast<std::intptr_t>(softhca_guarded_failed);
+    return;
   }
   chain(signal_number == SIGBUS ? previous_bus : previous_segv, signal_number, info, context);
 }
@@ -53,46 +61,8 @@ void install_once() {
   });
 }
 
-// Runs `access`, which only touches memory; false if that faulted. siglongjmp skips no destructor: `access` owns
-// nothing. The signal mask needs no restoring, since SA_NODEFER leaves it as it is.
-template <typename Access>
-bool survives(Access access) {
-  if (sigsetjmp(resume, 0) != 0) {
-    return false;
-  }
-  guarded = true;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  access();
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  guarded = false;
-  return true;
-}
-
-// The device copies bytes that an application may be writing or may have freed at that moment, as hardware does. That
-// is the application's choice: sanitizers must not take it for a fault of the device.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SOFTHCA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SOFTHCA_SANITIZED 1
-#endif
-#endif
-
-#ifdef SOFTHCA_SANITIZED
-#define SOFTHCA_UNSANITIZED \
-  __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined"), noinline))
-SOFTHCA_UNSANITIZED void copy_bytes(volatile std::byte* to, const volatile std::byte* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) {
-    to[i] = from[i];
-  }
-}
-#else
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-#endif
-
-template <typename T>
-T* pointer(std::uint64_t address) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));  // NOLINT: a DMA address is a virtual one
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT: a DMA address is a virtual one
 }
 
 bool aligned(std::uint64_t address, std::size_t bytes) { return address % bytes == 0; }
@@ -102,41 +72,37 @@ bool aligned(std::uint64_t address, std::size_t bytes) { return address % bytes 
 ProcessMemory::ProcessMemory() { install_once(); }
 
 bool ProcessMemory::read(std::uint64_t address, std::span<std::byte> to) {
-  return survives([&] { copy_bytes(to.data(), pointer<const std::byte>(address), to.size()); });
+  return softhca_guarded_copy(to.data(), pointer(address), to.size());
 }
 
 bool ProcessMemory::write(std::uint64_t address, std::span<const std::byte> from) {
-  return survives([&] { copy_bytes(pointer<std::byte>(address), from.data(), from.size()); });
+  return softhca_guarded_copy(pointer(address), from.data(), from.size());
 }
 
 std::optional<std::uint32_t> ProcessMemory::load32(std::uint64_t address) {
   std::uint32_t value = 0;
-  if (!aligned(address, sizeof value) ||
-      !survives([&] { value = __atomic_load_n(pointer<const std::uint32_t>(address), __ATOMIC_ACQUIRE); })) {
+  if (!aligned(address, sizeof value) || !softhca_guarded_load32(pointer(address), &value)) {
     return std::nullopt;
   }
   return value;
 }
 
 bool ProcessMemory::store8(std::uint64_t address, std::uint8_t value) {
-  return survives([&] { __atomic_store_n(pointer<std::uint8_t>(address), value, __ATOMIC_RELEASE); });
+  return softhca_guarded_store8(pointer(address), value);
 }
 
 std::optional<std::uint64_t> ProcessMemory::compare_swap(std::uint64_t address, std::uint64_t compare,
                                                          std::uint64_t swap) {
-  if (!aligned(address, sizeof compare) || !survives([&] {
-        __atomic_compare_exchange_n(pointer<std::uint64_t>(address), &compare, swap, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE);
-      })) {
+  std::uint64_t before = 0;
+  if (!aligned(address, sizeof before) || !softhca_guarded_compare_swap(pointer(address), compare, swap, &before)) {
     return std::nullopt;
   }
-  return compare;  // the value found, also when it was equal
+  return before;
 }
 
 std::optional<std::uint64_t> ProcessMemory::fetch_add(std::uint64_t address, std::uint64_t add) {
   std::uint64_t before = 0;
-  if (!aligned(address, sizeof add) ||
-      !survives([&] { before = __atomic_fetch_add(pointer<std::uint64_t>(address), add, __ATOMIC_ACQ_REL); })) {
+  if (!aligned(address, sizeof before) || !softhca_guarded_fetch_add(pointer(address), add, &before)) {
     return std::nullopt;
   }
   return before;

@@ -43,6 +43,35 @@ TEST_F(ProcessMemoryTest, CopiesBothWays) {
   EXPECT_EQ(back, buffer_);
 }
 
+TEST_F(ProcessMemoryTest, CopiesEverySizeExactly) {
+  std::array<std::byte, 1100> data{};
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<std::byte>(i * 7 + 1);
+  }
+  for (std::size_t bytes = 0; bytes <= data.size(); ++bytes) {
+    const std::size_t offset = 100 + bytes % 16;
+    std::memset(base_, 0xee, kPage);
+    ASSERT_TRUE(memory_.write(at(offset), std::span(data).first(bytes)));
+    ASSERT_EQ(std::memcmp(base_ + offset, data.data(), bytes), 0) << bytes;
+    ASSERT_EQ(base_[offset - 1], std::byte{0xee}) << bytes;
+    ASSERT_EQ(base_[offset + bytes], std::byte{0xee}) << bytes;
+    std::vector<std::byte> back(bytes + 1, std::byte{0xdd});
+    ASSERT_TRUE(memory_.read(at(offset), std::span(back).first(bytes)));
+    ASSERT_EQ(std::memcmp(back.data(), data.data(), bytes), 0) << bytes;
+    ASSERT_EQ(back[bytes], std::byte{0xdd}) << bytes;
+  }
+}
+
+TEST_F(ProcessMemoryTest, SurvivesAFaultAtAnyByteOfACopy) {
+  std::array<std::byte, 1024> data{};
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{13}, std::size_t{511}, data.size()}) {
+    for (std::size_t reachable = 0; reachable < bytes; ++reachable) {
+      ASSERT_FALSE(memory_.read(at(2 * kPage - reachable), std::span(data).first(bytes))) << reachable << "/" << bytes;
+    }
+    ASSERT_TRUE(memory_.read(at(2 * kPage - bytes), std::span(data).first(bytes)));
+  }
+}
+
 TEST_F(ProcessMemoryTest, SurvivesWhatIsNotThere) {
   for (const std::uint64_t address : {at(2 * kPage), at(2 * kPage - 32), std::uint64_t{0}, std::uint64_t{64},
                                       ~std::uint64_t{63}, std::uint64_t{1} << 63, std::uint64_t{1} << 47}) {
