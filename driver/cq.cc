@@ -123,8 +123,8 @@ void Cq::arm(Arm what) {
 
 // Slides the entries that stay toward the producer, over those that go, and moves the consumer index behind the gap.
 void Cq::forget(const Qp& qp) {
-  if (cached_qp_ == &qp) {
-    cached_qp_ = nullptr;
+  if (cached_owner_.qp == &qp) {
+    cached_owner_ = {};
     cached_number_ = ~0u;
   }
   std::uint32_t producer = consumer_index_;

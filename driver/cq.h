@@ -13,6 +13,7 @@
 #include "doorbell/uar.h"
 #include "driver/completion_ring.h"
 #include "driver/queue_memory.h"
+#include "driver/queue_owner.h"
 #include "driver/resource.h"
 #include "driver/work_request.h"
 #include "uapi/cq.h"
@@ -24,6 +25,7 @@ namespace umlx5 {
 class Context;
 class Cq;
 class UserIndexTable;
+struct TakenCqe;
 
 // A file descriptor that tells when an armed CQ has got a completion. Thread-safe.
 class CompletionChannel : public ResourceHook {
@@ -60,6 +62,11 @@ class Cq : public ResourceHook {
   // Takes at most completions.size() completions and returns how many. Never enters the kernel, never allocates.
   std::size_t poll(std::span<Completion> completions);
 
+  // The steps of poll(), for who gives completions another form (cq_poll.h): takes the next completion, false if there
+  // is none; and tells the device that the entries taken so far are free.
+  bool take_next(TakenCqe& taken);
+  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
+
   // Asks for one event on the channel for the next completion (kSolicited: the next solicited one or error).
   // Poll once more after arming, since a completion that came before is not announced.
   void arm(Arm what = Arm::kNext);
@@ -84,13 +91,15 @@ class Cq : public ResourceHook {
   friend class CompletionChannel;
   friend class Qp;
 
-  bool take(const std::byte* cqe, std::uint8_t op_own, Completion& completion);
-  bool take_error(const std::byte* cqe, std::uint8_t op_own, Qp& qp, Completion& completion);
-  bool take_unusual(const std::byte* cqe, std::uint8_t op_own);
-  bool scatter(const std::byte* cqe, std::uint8_t op_own, Qp& qp);
-  Qp* owner_of(const std::byte* cqe);
+  // Polling: cq_poll.h, cq_poll.cc.
+  bool take(const std::byte* cqe, std::uint8_t op_own, TakenCqe& taken);
+  bool take_unusual(TakenCqe& taken);
+  bool leave_out(const TakenCqe& taken);
+  CompletionStatus scatter(const TakenCqe& taken);
+  static void fill(const TakenCqe& taken, Completion& completion);
+  const QueueOwner* owner_of(const std::byte* cqe);
+  const QueueOwner* find_owner(std::uint32_t number);
   std::uint32_t number_of(const std::byte* cqe) const;  // user index or QPN
-  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
   // Takes every completion of `qp` out of the queue.
   void forget(const Qp& qp);
   std::optional<std::uint32_t> find_resize() const;
@@ -99,8 +108,8 @@ class Cq : public ResourceHook {
   // What polling reads and writes.
   CompletionRing ring_;
   std::uint32_t consumer_index_ = 0;
-  std::uint32_t cached_number_ = ~0u;  // of the queue pair that completed last
-  Qp* cached_qp_ = nullptr;
+  std::uint32_t cached_number_ = ~0u;  // of whom completed last
+  QueueOwner cached_owner_;
   const UserIndexTable* queue_pairs_ = nullptr;
   doorbell::RecordMemory* record_ = nullptr;
   bool by_user_index_ = true;

@@ -1,6 +1,7 @@
 // Refusals and completions in words.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -41,12 +42,21 @@ std::string Qp::explain_refusal(const SendWr& request) const {
   if (send_.outstanding_requests() >= queue.max_requests) {
     return fmt::format("{}: {}", name(), full("send", queue.max_requests));
   }
-  if (static_cast<unsigned>(request.opcode) > static_cast<unsigned>(SendOpcode::kFetchAdd)) {
+  if (static_cast<unsigned>(request.opcode) > static_cast<unsigned>(SendOpcode::kSendWithInvalidate)) {
     return fmt::format("{}: {} is no opcode", name(), static_cast<unsigned>(request.opcode));
   }
   if ((queue.opcodes & opcode_bit(request.opcode)) == 0) {
     return fmt::format("{}: {} is not among the operations that the QP was created for, or the device lacks it", name(),
                        to_string(request.opcode));
+  }
+  if (queue.transport == SendTransport::kDatagram && request.destination == nullptr) {
+    return fmt::format("{}: a datagram without a destination", name());
+  }
+  if (send_form(request.opcode).umr) {
+    return request.opcode == SendOpcode::kBindMemoryWindow && request.window.length_bytes > wqe::kMaxDataSegmentBytes
+               ? fmt::format("{}: a window of {} bytes; at most {} (31 bits in a translation entry)", name(),
+                             request.window.length_bytes, wqe::kMaxDataSegmentBytes)
+               : std::string();
   }
   if (request.sges.size() > queue.max_sge) {
     return fmt::format("{}: {} SGEs; at most {} (max_send_sge of the QP)", name(), request.sges.size(), queue.max_sge);
@@ -87,6 +97,19 @@ std::string Qp::explain_refusal(const RecvWr& request) const {
   return lengths.empty() ? lengths : fmt::format("{}: {}", name(), lengths);
 }
 
+int errno_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNone:
+      return 0;
+    case Refusal::kFull:
+      return ENOMEM;
+    case Refusal::kNoAtomics:
+      return EOPNOTSUPP;
+    default:
+      return EINVAL;
+  }
+}
+
 std::string_view to_string(CompletionOpcode opcode) {
   switch (opcode) {
     case CompletionOpcode::kSend:
@@ -99,6 +122,18 @@ std::string_view to_string(CompletionOpcode opcode) {
       return "CMP_AND_SWP";
     case CompletionOpcode::kFetchAdd:
       return "FETCH_AND_ADD";
+    case CompletionOpcode::kBindMemoryWindow:
+      return "BIND_MW";
+    case CompletionOpcode::kLocalInvalidate:
+      return "LOCAL_INV";
+    case CompletionOpcode::kTso:
+      return "TSO";
+    case CompletionOpcode::kUmr:
+      return "UMR";
+    case CompletionOpcode::kRawWqe:
+      return "raw WQE";
+    case CompletionOpcode::kMemcpy:
+      return "MEMCPY";
     case CompletionOpcode::kRecv:
       return "RECV";
     case CompletionOpcode::kRecvRdmaWithImm:
@@ -112,7 +147,8 @@ std::string describe(const Completion& completion) {
   if (completion.status == CompletionStatus::kSuccess) {
     std::string text = fmt::format("{} on {}: success", to_string(completion.opcode), what);
     const bool counts =
-        completion.opcode != CompletionOpcode::kSend && completion.opcode != CompletionOpcode::kRdmaWrite;
+        completion.opcode >= CompletionOpcode::kRecv ||
+        (completion.opcode >= CompletionOpcode::kRdmaRead && completion.opcode <= CompletionOpcode::kFetchAdd);
     if (counts) {
       text += fmt::format(", {} bytes", completion.byte_count);
     }

@@ -47,21 +47,50 @@ class ReceiveQueue {
   PostResult post(std::span<const RecvWr> requests) {
     PostResult result;
     for (const RecvWr& request : requests) {
-      if (!has_room()) [[unlikely]] {
-        result.error = usable_requests_ == 0 ? EINVAL : ENOMEM;
-        break;
-      }
-      if (!build(request)) [[unlikely]] {
-        result.error = EINVAL;
+      result.refusal = put(request.wr_id, request.sges);
+      if (result.refusal != Refusal::kNone) [[unlikely]] {
+        result.error = errno_of(result.refusal);
         break;
       }
       ++result.posted;
     }
     if (result.posted != 0) {
-      doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), head_);
+      publish();
     }
     return result;
   }
+
+  // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
+  // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.
+  Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+    if (!has_room()) [[unlikely]] {
+      return usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
+    }
+    if (sges.size() > config_.max_sge) [[unlikely]] {
+      return Refusal::kSges;
+    }
+    const std::uint32_t slot = head_ & wqe_mask_;
+    std::byte* at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
+    std::uint32_t used = 0;
+    for (const Sge& sge : sges) {
+      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
+        if (sge.length_bytes != 0) {
+          return Refusal::kSges;
+        }
+        continue;
+      }
+      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
+      at += wqe::DataSegment::kBytes;
+      ++used;
+    }
+    if (used < config_.max_sge) {
+      wqe::store(at, wqe::kTerminator);
+    }
+    wr_ids_[slot] = wr_id;
+    ++head_;
+    return Refusal::kNone;
+  }
+  void publish() { doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), head_); }
 
   // What a CQE with this WQE counter completes: one request, not always the oldest.
   std::uint64_t complete(std::uint16_t wqe_counter) {
@@ -85,33 +114,6 @@ class ReceiveQueue {
     }
     seen_tail_ = tail_.load(std::memory_order_acquire);
     return head_ - seen_tail_ < usable_requests_;
-  }
-
-  // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.
-  bool build(const RecvWr& request) {
-    if (request.sges.size() > config_.max_sge) [[unlikely]] {
-      return false;
-    }
-    const std::uint32_t slot = head_ & wqe_mask_;
-    std::byte* at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
-    std::uint32_t used = 0;
-    for (const Sge& sge : request.sges) {
-      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
-        if (sge.length_bytes != 0) {
-          return false;
-        }
-        continue;
-      }
-      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
-      at += wqe::DataSegment::kBytes;
-      ++used;
-    }
-    if (used < config_.max_sge) {
-      wqe::store(at, wqe::kTerminator);
-    }
-    wr_ids_[slot] = request.wr_id;
-    ++head_;
-    return true;
   }
 
   Config config_;

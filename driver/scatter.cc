@@ -4,6 +4,7 @@
 
 #include "driver/receive_queue.h"
 #include "driver/send_queue.h"
+#include "driver/shared_receive_queue.h"
 
 namespace umlx5 {
 namespace {
@@ -17,25 +18,37 @@ void fill(const wqe::DataSegment& segment, std::span<const std::byte>& data, std
   data = data.subspan(count);
 }
 
+// A receive WQE's list. False if it is too short.
+bool fill_list(const std::byte* at, std::uint32_t max_sge, std::span<const std::byte> data, std::uint32_t null_lkey) {
+  for (std::uint32_t used = 0; used < max_sge && !data.empty(); ++used) {
+    const auto segment = wqe::load<wqe::DataSegment>(at);
+    if (segment.is_terminator()) {
+      break;
+    }
+    fill(segment, data, null_lkey);
+    at += wqe::DataSegment::kBytes;
+  }
+  return data.empty();
+}
+
 }  // namespace
 
 bool SendQueue::scatter(std::uint16_t wqe_counter, std::span<const std::byte> data, std::uint32_t null_lkey) const {
   if (config_.wqebbs == 0) {
     return data.empty();
   }
-  const std::byte* at = config_.ring + std::size_t{wqe_counter & wqebb_mask_} * wqe::kWqebbBytes;
+  const std::byte* at = ring_.wqebb(wqe_counter);
   const auto control = wqe::load<wqe::ControlSegment>(at);
   const bool atomic =
       control.opcode == wqe::SendOpcode::kAtomicCompareSwap || control.opcode == wqe::SendOpcode::kAtomicFetchAdd;
   if (!atomic && control.opcode != wqe::SendOpcode::kRdmaRead) {
     return false;
   }
-  const unsigned header_octowords = atomic ? 3 : 2;
+  const std::size_t header_octowords =
+      header_bytes(config_.transport, atomic ? SendOpcode::kCompareSwap : SendOpcode::kRdmaRead) / wqe::kOctowordBytes;
   at += header_octowords * wqe::kOctowordBytes;
-  for (unsigned used = header_octowords; used < control.ds_octowords && !data.empty(); ++used) {
-    if (at == ring_end_) {
-      at = config_.ring;
-    }
+  for (std::size_t used = header_octowords; used < control.ds_octowords && !data.empty(); ++used) {
+    at = at == ring_.end() ? ring_.begin() : at;
     fill(wqe::load<wqe::DataSegment>(at), data, null_lkey);
     at += wqe::DataSegment::kBytes;
   }
@@ -47,15 +60,12 @@ bool ReceiveQueue::scatter(std::uint16_t wqe_counter, std::span<const std::byte>
     return data.empty();
   }
   const std::byte* at = config_.ring + (std::size_t{wqe_counter & wqe_mask_} << config_.wqe_bytes_log2);
-  for (std::uint32_t used = 0; used < config_.max_sge && !data.empty(); ++used) {
-    const auto segment = wqe::load<wqe::DataSegment>(at);
-    if (segment.is_terminator()) {
-      break;
-    }
-    fill(segment, data, null_lkey);
-    at += wqe::DataSegment::kBytes;
-  }
-  return data.empty();
+  return fill_list(at, config_.max_sge, data, null_lkey);
+}
+
+bool SharedReceiveQueue::scatter(std::uint16_t wqe_counter, std::span<const std::byte> data,
+                                 std::uint32_t null_lkey) const {
+  return fill_list(wqe(wqe_counter & wqe_mask_) + wqe::SrqNextSegment::kBytes, config_.max_sge, data, null_lkey);
 }
 
 }  // namespace umlx5

@@ -3,9 +3,13 @@
 // Ring and index count in WQEBBs of 64 bytes; requests are counted beside them, because the limit that applications
 // know is one of requests, and no request takes more than its share of the ring (plan_qp()). One thread at a time
 // posts, one at a time completes; the two may be different.
+//
+// What is built is read through a view, so that native requests and the verbs' are posted by the same code without
+// being copied; NativeRequest below is one, and says what a view has.
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -17,52 +21,39 @@
 
 #include "doorbell/record.h"
 #include "doorbell/uar.h"
+#include "driver/send_form.h"
+#include "driver/send_ring.h"
 #include "driver/types.h"
 #include "driver/uar_pool.h"
 #include "driver/work_request.h"
-#include "wqe/atomic.h"
-#include "wqe/control.h"
-#include "wqe/data.h"
-#include "wqe/opcode.h"
-#include "wqe/remote_address.h"
-#include "wqe/units.h"
 
 namespace umlx5 {
 
-// What is particular to an opcode, known when its builder is compiled.
-struct SendForm {
-  wqe::SendOpcode opcode;
-  bool remote_address = false;
-  bool atomic = false;
-  bool immediate = false;
-  bool invalidate = false;
-  bool may_inline = true;  // the device reads the data
-};
-
-constexpr SendForm send_form(SendOpcode opcode) {
-  switch (opcode) {
-    case SendOpcode::kSend:
-      return {.opcode = wqe::SendOpcode::kSend};
-    case SendOpcode::kSendWithImm:
-      return {.opcode = wqe::SendOpcode::kSendImmediate, .immediate = true};
-    case SendOpcode::kSendWithInvalidate:
-      return {.opcode = wqe::SendOpcode::kSendInvalidate, .invalidate = true};
-    case SendOpcode::kRdmaWrite:
-      return {.opcode = wqe::SendOpcode::kRdmaWrite, .remote_address = true};
-    case SendOpcode::kRdmaWriteWithImm:
-      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate, .remote_address = true, .immediate = true};
-    case SendOpcode::kRdmaRead:
-      return {.opcode = wqe::SendOpcode::kRdmaRead, .remote_address = true, .may_inline = false};
-    case SendOpcode::kCompareSwap:
-      return {
-          .opcode = wqe::SendOpcode::kAtomicCompareSwap, .remote_address = true, .atomic = true, .may_inline = false};
-    case SendOpcode::kFetchAdd:
-      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd, .remote_address = true, .atomic = true, .may_inline = false};
+class NativeRequest {
+ public:
+  explicit NativeRequest(const SendWr& request) : request_(&request) {}
+  SendOpcode opcode() const { return request_->opcode; }
+  std::uint64_t wr_id() const { return request_->wr_id; }
+  SendFlags flags() const { return request_->flags; }
+  std::span<const Sge> sges() const { return request_->sges; }
+  std::uint32_t immediate_big_endian() const { return request_->immediate_big_endian; }
+  std::uint32_t invalidate_rkey() const { return request_->invalidate_rkey; }
+  std::uint64_t remote_address() const { return request_->remote_address; }
+  template <bool kAtomic>
+  std::uint32_t rkey() const {
+    return request_->rkey;
   }
-  return {.opcode = wqe::SendOpcode::kNop};
-}
+  std::uint64_t compare_add() const { return request_->compare_add; }
+  std::uint64_t swap() const { return request_->swap; }
+  const WireAddressVector* destination() const { return request_->destination; }
+  std::uint32_t remote_qpn() const { return request_->remote_qpn; }
+  std::uint32_t remote_qkey() const { return request_->remote_qkey; }
+  std::uint32_t remote_srqn() const { return request_->remote_srqn; }
+  WindowBinding window() const { return request_->window; }
 
-constexpr std::uint32_t opcode_bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
+ private:
+  const SendWr* request_;
+};
 
 class SendQueue {
  public:
@@ -72,9 +63,13 @@ class SendQueue {
     std::uint32_t max_requests = 0;
     std::uint32_t max_sge = 0;
     std::uint32_t max_inline_bytes = 0;
+    std::uint32_t max_wqe_bytes = 0;  // a request's share of the ring
+    SendTransport transport = SendTransport::kConnected;
     std::uint32_t opcodes = 0;  // of opcode_bit()
+    bool device_has_atomics = true;
     std::uint32_t qpn = 0;
     bool signal_all = false;
+    bool wqe_signature = false;  // each WQE carries a check byte
     doorbell::RecordMemory* record = nullptr;
     SendUar uar;
   };
@@ -82,9 +77,9 @@ class SendQueue {
   // ENOMEM on an exhausted heap: false.
   bool configure(Config config) {
     slots_.reset(new (std::nothrow) Slot[config.wqebbs == 0 ? 1 : config.wqebbs]());
+    ring_ = SendRing(config.ring, config.wqebbs);
     config_ = std::move(config);
-    ring_end_ = config_.ring + std::size_t{config_.wqebbs} * wqe::kWqebbBytes;
-    wqebb_mask_ = config_.wqebbs == 0 ? 0 : config_.wqebbs - 1;
+    fm_ce_se_ = fm_ce_se_table(config_.signal_all);
     return slots_ != nullptr;
   }
 
@@ -95,218 +90,333 @@ class SendQueue {
 
   // Forgets what was posted; the record is zero again.
   void reset() {
-    next_wqebb_ = head_ = seen_tail_ = 0;
+    position_ = {};
+    seen_tail_ = 0;
     tail_.store(0, std::memory_order_relaxed);
     doorbell::QueueRecord<>(config_.record).publish_send(0);
   }
 
   PostResult post(std::span<const SendWr> requests) {
+    struct Source {
+      const SendWr* at;
+      const SendWr* end;
+      bool done() const { return at == end; }
+      NativeRequest view() const { return NativeRequest(*at); }
+      void advance() { ++at; }
+    };
+    Source source{requests.data(), requests.data() + requests.size()};
+    switch (config_.transport) {
+      case SendTransport::kXrc:
+        return post_from<SendTransport::kXrc>(source);
+      case SendTransport::kDatagram:
+        return post_from<SendTransport::kDatagram>(source);
+      case SendTransport::kConnected:
+        break;
+    }
+    return post_from<SendTransport::kConnected>(source);
+  }
+
+  // Posts requests until `source` is done() or one is refused; `source` is then at that one. `kTransport` is the
+  // queue's.
+  template <SendTransport kTransport, typename Source>
+  [[gnu::always_inline]] PostResult post_from(Source& source) {
     PostResult result;
+    Position position = position_;
     Built last{};
-    for (const SendWr& request : requests) {
-      if (!has_room()) [[unlikely]] {
-        result.error = usable_requests_ == 0 ? EINVAL : ENOMEM;
+    while (!source.done()) {
+      const auto request = source.view();
+      if (!has_room(position)) [[unlikely]] {
+        result.refusal = usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
         break;
       }
-      const Built built = build(request);
+      const Built built = build<kTransport>(request, position);
       if (built.octowords == 0) [[unlikely]] {
-        result.error = EINVAL;
+        result.refusal = built.refusal;
         break;
       }
       last = built;
       ++result.posted;
+      source.advance();
     }
-    if (result.posted != 0) {
+    if (result.posted != 0) [[likely]] {
+      position_ = position;
       publish(last, result.posted == 1);
+    }
+    if (result.refusal != Refusal::kNone) [[unlikely]] {
+      result.error = errno_of(result.refusal);
     }
     return result;
   }
 
+  // What a request was, as its completion needs to know.
+  struct Completed {
+    std::uint64_t wr_id;
+    CompletionOpcode opcode;  // where the CQE's own opcode does not tell: `has_opcode`
+    bool has_opcode;
+  };
   // What a CQE with this WQE counter completes: that request, and with it every earlier one.
-  std::uint64_t complete(std::uint16_t wqe_counter) {
-    const Slot& slot = slots_[wqe_counter & wqebb_mask_];
-    const std::uint64_t wr_id = slot.wr_id;
+  Completed complete(std::uint16_t wqe_counter) {
+    const Slot& slot = slots_[wqe_counter & ring_.wqebb_mask()];
+    const Completed completed{slot.wr_id, static_cast<CompletionOpcode>(slot.opcode), slot.opcode != kOpcodeOfCqe};
     tail_.store(slot.requests_through, std::memory_order_release);
-    return wr_id;
+    return completed;
   }
 
   // Copies data that came inside a CQE to where the READ or atomic at `wqe_counter` wanted it. False if it does not
   // fit.
   bool scatter(std::uint16_t wqe_counter, std::span<const std::byte> data, std::uint32_t null_lkey) const;
 
-  std::uint32_t outstanding_requests() const { return head_ - tail_.load(std::memory_order_acquire); }
-  std::uint32_t next_wqebb() const { return next_wqebb_; }
+  std::uint32_t outstanding_requests() const { return position_.head - tail_.load(std::memory_order_acquire); }
+  std::uint32_t next_wqebb() const { return position_.next_wqebb; }
   const Config& config() const { return config_; }
   bool usable() const { return usable_requests_ != 0; }
 
  private:
+  friend class SendBuilder;
+
+  static constexpr std::uint32_t kOpcodeOfCqe = 0xff;  // no CompletionOpcode
+
   struct Slot {
     std::uint64_t wr_id = 0;
-    std::uint32_t requests_through = 0;  // this request and all before it, as `head_` counts
+    std::uint32_t requests_through = 0;  // this request and all before it, as `head` counts
+    std::uint32_t opcode = kOpcodeOfCqe;
+  };
+  // How far the queue has been filled.
+  struct Position {
+    std::uint32_t next_wqebb = 0;  // free-running
+    std::uint32_t head = 0;        // requests ever posted, free-running
+    std::uint32_t fence = 0;       // FM bits that the last WQE puts on the next one
   };
   struct Built {
     const std::byte* wqe = nullptr;
     unsigned octowords = 0;  // 0: refused
+    Refusal refusal = Refusal::kNone;
   };
-  static constexpr unsigned kRefused = ~0u;
 
-  bool has_room() {
-    if (head_ - seen_tail_ < usable_requests_) [[likely]] {
+  // FM, CE and SE for each set of the flags FENCE, SIGNALED and SOLICITED, a byte each.
+  static std::uint64_t fm_ce_se_table(bool signal_all) {
+    std::uint64_t table = 0;
+    for (std::uint32_t bits = 0; bits < 8; ++bits) {
+      const auto flags = SendFlags::from_bits(bits);
+      const std::uint64_t byte = wqe::PostedControl::fm_ce_se_of(
+          flags.has(SendFlag::kFence) ? wqe::FenceMode::kStrong : wqe::FenceMode::kNone,
+          flags.has(SendFlag::kSignaled) || signal_all ? wqe::CompletionMode::kAlways : wqe::CompletionMode::kOnError,
+          flags.has(SendFlag::kSolicited));
+      table |= byte << (bits * 8);
+    }
+    return table;
+  }
+  static constexpr std::uint32_t kSmallFence =
+      wqe::PostedControl::fm_ce_se_of(wqe::FenceMode::kInitiatorSmall, wqe::CompletionMode::kOnError, false);
+
+  // An explicit fence takes the place of the one that the WQE before asks for.
+  std::uint8_t fm_ce_se(SendFlags flags, std::uint32_t fence) const {
+    const std::uint32_t own = static_cast<std::uint8_t>(fm_ce_se_ >> ((flags.bits() & 7) * 8));
+    return static_cast<std::uint8_t>(flags.has(SendFlag::kFence) ? own : own | fence);
+  }
+
+  bool has_room(const Position& position) {
+    if (position.head - seen_tail_ < usable_requests_) [[likely]] {
       return true;
     }
     seen_tail_ = tail_.load(std::memory_order_acquire);
-    return head_ - seen_tail_ < usable_requests_;
+    return position.head - seen_tail_ < usable_requests_;
   }
 
-  Built build(const SendWr& request) {
-    switch (request.opcode) {
+  template <SendTransport kTransport, typename Request>
+  [[gnu::always_inline]] Built build(const Request& request, Position& position) {
+    switch (request.opcode()) {
       case SendOpcode::kSend:
-        return build_as<SendOpcode::kSend>(request);
+        return build_as<kTransport, SendOpcode::kSend>(request, position);
       case SendOpcode::kSendWithImm:
-        return build_as<SendOpcode::kSendWithImm>(request);
+        return build_as<kTransport, SendOpcode::kSendWithImm>(request, position);
       case SendOpcode::kSendWithInvalidate:
-        return build_as<SendOpcode::kSendWithInvalidate>(request);
+        return build_as<kTransport, SendOpcode::kSendWithInvalidate>(request, position);
       case SendOpcode::kRdmaWrite:
-        return build_as<SendOpcode::kRdmaWrite>(request);
+        return build_as<kTransport, SendOpcode::kRdmaWrite>(request, position);
       case SendOpcode::kRdmaWriteWithImm:
-        return build_as<SendOpcode::kRdmaWriteWithImm>(request);
+        return build_as<kTransport, SendOpcode::kRdmaWriteWithImm>(request, position);
       case SendOpcode::kRdmaRead:
-        return build_as<SendOpcode::kRdmaRead>(request);
+        return build_as<kTransport, SendOpcode::kRdmaRead>(request, position);
       case SendOpcode::kCompareSwap:
-        return build_as<SendOpcode::kCompareSwap>(request);
+        return build_as<kTransport, SendOpcode::kCompareSwap>(request, position);
       case SendOpcode::kFetchAdd:
-        return build_as<SendOpcode::kFetchAdd>(request);
+        return build_as<kTransport, SendOpcode::kFetchAdd>(request, position);
+      case SendOpcode::kLocalInvalidate:
+        return build_as<kTransport, SendOpcode::kLocalInvalidate>(request, position);
+      case SendOpcode::kBindMemoryWindow:
+        return build_as<kTransport, SendOpcode::kBindMemoryWindow>(request, position);
     }
-    return {};
+    return {.refusal = Refusal::kOpcode};
   }
 
-  // Headers and the first data segment lie in the WQE's first block, so only what follows them can wrap.
-  template <SendOpcode kOpcode>
-  Built build_as(const SendWr& request) {
+  // Everything of a request: headers, data, control segment.
+  template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
+  [[gnu::always_inline]] Built build_as(const Request& request, Position& position) {
     constexpr SendForm kForm = send_form(kOpcode);
-    if ((config_.opcodes & opcode_bit(kOpcode)) == 0 || request.sges.size() > config_.max_sge) [[unlikely]] {
-      return {};
+    if constexpr (!transport_has(kTransport, kOpcode)) {
+      return {.refusal = Refusal::kOpcode};
+    } else {
+      const std::span<const Sge> sges = request.sges();
+      if ((config_.opcodes & opcode_bit(kOpcode)) == 0) [[unlikely]] {
+        return {.refusal = refused_opcode(kOpcode)};
+      }
+      std::byte* const wqe = ring_.wqebb(position.next_wqebb);
+      unsigned data_octowords = 0;
+      if constexpr (kForm.umr) {
+        data_octowords = put_umr<kOpcode>(wqe, request);
+        if (data_octowords == SendRing::kRefused) [[unlikely]] {
+          return {.refusal = Refusal::kWindow};
+        }
+      } else {
+        if (sges.size() > config_.max_sge) [[unlikely]] {
+          return {.refusal = Refusal::kSges};
+        }
+        if (const Refusal refusal = put_headers<kTransport, kOpcode>(wqe, request); refusal != Refusal::kNone)
+            [[unlikely]] {
+          return {.refusal = refusal};
+        }
+        std::byte* const at = wqe + header_bytes(kTransport, kOpcode);
+        if (!request.flags().has(SendFlag::kInline)) [[likely]] {
+          data_octowords = ring_.put_pointers(at, sges);
+          if (data_octowords == SendRing::kRefused) [[unlikely]] {
+            return {.refusal = Refusal::kSges};
+          }
+        } else {
+          data_octowords =
+              kForm.may_inline
+                  ? ring_.put_inline(at, std::span(static_cast<const InlineSge*>(sges.data()), sges.size()),
+                                     config_.max_inline_bytes)
+                  : SendRing::kRefused;
+          if (data_octowords == SendRing::kRefused) [[unlikely]] {
+            return {.refusal = Refusal::kInline};
+          }
+        }
+      }
+      constexpr unsigned kHeaderOctowords = header_bytes(kTransport, kOpcode) / wqe::kOctowordBytes;
+      const unsigned octowords = kHeaderOctowords + data_octowords;
+      put_control<kOpcode>(wqe, octowords, request, position);
+      put_slot<kOpcode>(request.wr_id(), position);
+      if (config_.wqe_signature) [[unlikely]] {
+        sign(position.next_wqebb, octowords);
+      }
+      position.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
+      return {wqe, octowords};
     }
-    std::byte* const wqe = config_.ring + std::size_t{next_wqebb_ & wqebb_mask_} * wqe::kWqebbBytes;
+  }
+
+  Refusal refused_opcode(SendOpcode opcode) const {
+    return send_form(opcode).atomic && !config_.device_has_atomics ? Refusal::kNoAtomics : Refusal::kOpcode;
+  }
+
+  // What follows the control segment, up to the data. All of it lies in the WQE's first block.
+  template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
+  [[gnu::always_inline]] Refusal put_headers(std::byte* wqe, const Request& request) {
+    static_assert(header_bytes(kTransport, kOpcode) <= wqe::kWqebbBytes);
     std::byte* at = wqe + wqe::ControlSegment::kBytes;
+    if constexpr (kTransport == SendTransport::kDatagram) {
+      if (request.destination() == nullptr) [[unlikely]] {
+        return Refusal::kNoDestination;
+      }
+      put_destination(at, *request.destination(), request.remote_qpn(), request.remote_qkey());
+      at += wqe::AddressVector::kBytes;
+    } else if constexpr (kTransport == SendTransport::kXrc) {
+      wqe::store(at, wqe::XrcSegment{.srqn = request.remote_srqn()});
+      at += wqe::XrcSegment::kBytes;
+    }
+    put_operation<kOpcode>(at, request);
+    return Refusal::kNone;
+  }
+
+  // The operation's own segments.
+  template <SendOpcode kOpcode, typename Request>
+  [[gnu::always_inline]] static void put_operation(std::byte* at, const Request& request) {
+    constexpr SendForm kForm = send_form(kOpcode);
     if constexpr (kForm.remote_address) {
-      wqe::store(at, wqe::RemoteAddressSegment{.address = request.remote_address, .rkey = request.rkey});
+      wqe::store(at, wqe::RemoteAddressSegment{.address = request.remote_address(),
+                                               .rkey = request.template rkey<kForm.atomic>()});
       at += wqe::RemoteAddressSegment::kBytes;
     }
     if constexpr (kForm.atomic) {
       constexpr bool kSwaps = kOpcode == SendOpcode::kCompareSwap;
-      wqe::store(at, wqe::AtomicSegment{.swap_add = kSwaps ? request.swap : request.compare_add,
-                                        .compare = kSwaps ? request.compare_add : 0});
-      at += wqe::AtomicSegment::kBytes;
+      wqe::store(at, wqe::AtomicSegment{.swap_add = kSwaps ? request.swap() : request.compare_add(),
+                                        .compare = kSwaps ? request.compare_add() : 0});
     }
-    const unsigned header_octowords = static_cast<unsigned>(at - wqe) / wqe::kOctowordBytes;
-    unsigned data_octowords;
-    if (!request.flags.has(SendFlag::kInline)) [[likely]] {
-      data_octowords = put_pointers(at, request.sges);
-    } else {
-      data_octowords = kForm.may_inline ? put_inline(at, request.sges) : kRefused;
-    }
-    if (data_octowords == kRefused) [[unlikely]] {
-      return {};
-    }
-    const unsigned octowords = header_octowords + data_octowords;
-    put_control<kOpcode>(wqe, octowords, request);
-    Slot& slot = slots_[next_wqebb_ & wqebb_mask_];
-    slot.wr_id = request.wr_id;
-    slot.requests_through = ++head_;
-    next_wqebb_ += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-    return {wqe, octowords};
   }
 
-  template <SendOpcode kOpcode>
-  void put_control(std::byte* wqe, unsigned octowords, const SendWr& request) {
+  // The address vector's first 16 bytes but for rate, SL and path are the request's, the rest is the destination's.
+  static void put_destination(std::byte* at, const WireAddressVector& destination, std::uint32_t qpn,
+                              std::uint32_t qkey) {
+    constexpr std::uint32_t kExtended = 0x80000000;
+    static_assert(wqe::offset_bits_of(&wqe::AddressVector::key) == 0);
+    static_assert(wqe::offset_bits_of(&wqe::AddressVector::destination_qpn) == 72);
+    std::memcpy(at, destination.data(), destination.size());
+    wqe::internal::store_word<std::uint64_t>(at, wqe::AddressVector::of_qkey(qkey));
+    wqe::internal::store_word<std::uint32_t>(at + 8, kExtended | qpn);
+  }
+
+  template <SendOpcode kOpcode, typename Request>
+  [[gnu::always_inline]] void put_control(std::byte* wqe, unsigned octowords, const Request& request,
+                                          const Position& position) {
     constexpr SendForm kForm = send_form(kOpcode);
-    wqe::ControlSegment control{.wqe_index = static_cast<std::uint16_t>(next_wqebb_),
-                                .opcode = kForm.opcode,
-                                .qpn = config_.qpn,
-                                .ds_octowords = static_cast<std::uint8_t>(octowords)};
-    control.fence = request.flags.has(SendFlag::kFence) ? wqe::FenceMode::kStrong : wqe::FenceMode::kNone;
-    control.completion = request.flags.has(SendFlag::kSignaled) || config_.signal_all ? wqe::CompletionMode::kAlways
-                                                                                      : wqe::CompletionMode::kOnError;
-    control.solicited = request.flags.has(SendFlag::kSolicited);
+    wqe::PostedControl control{.wqe_index = static_cast<std::uint16_t>(position.next_wqebb),
+                               .opcode = kForm.opcode,
+                               .qpn_ds = wqe::PostedControl::qpn_part(config_.qpn) + octowords,
+                               .fm_ce_se = fm_ce_se(request.flags(), position.fence)};
     if constexpr (kForm.immediate) {
-      control.immediate = wqe::internal::big_endian(request.immediate_big_endian);
-    } else if constexpr (kForm.invalidate) {
-      control.immediate = request.invalidate_rkey;
+      control.immediate = wqe::internal::big_endian(request.immediate_big_endian());
+    } else if constexpr (kForm.invalidate || kOpcode == SendOpcode::kLocalInvalidate) {
+      control.immediate = request.invalidate_rkey();
+    } else if constexpr (kOpcode == SendOpcode::kBindMemoryWindow) {
+      control.immediate = request.window().old_rkey;
     }
     wqe::store(wqe, control);
   }
 
-  // Octowords written, or kRefused. An entry of no bytes is left out: on the wire its count would mean 2 GiB.
-  unsigned put_pointers(std::byte* at, std::span<const Sge> sges) {
-    unsigned octowords = 0;
-    for (const Sge& sge : sges) {
-      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
-        if (sge.length_bytes != 0) {
-          return kRefused;
-        }
-        continue;
-      }
-      if (at == ring_end_) [[unlikely]] {
-        at = config_.ring;
-      }
-      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
-      at += wqe::DataSegment::kBytes;
-      ++octowords;
+  // Octowords of translation entries of the WQE that binds or invalidates, or kRefused.
+  template <SendOpcode kOpcode, typename Request>
+  unsigned put_umr(std::byte* wqe, const Request& request) {
+    if constexpr (kOpcode == SendOpcode::kBindMemoryWindow) {
+      return put_window(wqe, request.window());
+    } else {
+      return put_window(wqe, WindowBinding{});
     }
-    return octowords;
+  }
+  unsigned put_window(std::byte* wqe, const WindowBinding& binding);
+
+  // Notes whose WQE it is, and what it asks of the next one.
+  template <SendOpcode kOpcode>
+  [[gnu::always_inline]] void put_slot(std::uint64_t wr_id, Position& position) {
+    constexpr bool kUmr = send_form(kOpcode).umr;
+    constexpr std::uint32_t kCompletion =
+        kOpcode == SendOpcode::kBindMemoryWindow
+            ? static_cast<std::uint32_t>(CompletionOpcode::kBindMemoryWindow)
+            : (kUmr ? static_cast<std::uint32_t>(CompletionOpcode::kLocalInvalidate) : kOpcodeOfCqe);
+    ++position.head;
+    slots_[position.next_wqebb & ring_.wqebb_mask()] = {wr_id, position.head, kCompletion};
+    position.fence = kUmr ? kSmallFence : 0;
   }
 
-  unsigned put_inline(std::byte* at, std::span<const Sge> sges) {
-    std::uint64_t total = 0;
-    for (const Sge& sge : sges) {
-      total += sge.length_bytes;
-    }
-    if (total > config_.max_inline_bytes) [[unlikely]] {
-      return kRefused;
-    }
-    if (total == 0) {
-      return 0;
-    }
-    wqe::store(at, wqe::InlineHeader{.byte_count = static_cast<std::uint32_t>(total)});
-    at += wqe::InlineHeader::kBytes;
-    for (const Sge& sge : sges) {
-      at = copy_in(at, reinterpret_cast<const std::byte*>(sge.address), sge.length_bytes);
-    }
-    return static_cast<unsigned>(wqe::inline_octowords(total));
-  }
-
-  std::byte* copy_in(std::byte* at, const std::byte* from, std::size_t count) {
-    const auto before_end = static_cast<std::size_t>(ring_end_ - at);
-    if (count <= before_end) [[likely]] {
-      if (count != 0) {
-        std::memcpy(at, from, count);
-      }
-      return at + count;
-    }
-    std::memcpy(at, from, before_end);
-    std::memcpy(config_.ring, from + before_end, count - before_end);
-    return config_.ring + (count - before_end);
-  }
+  // Puts the check byte into the WQE at `wqebb`.
+  void sign(std::uint32_t wqebb, unsigned octowords);
 
   void publish(const Built& last, bool single) {
     const doorbell::QueueRecord<> record(config_.record);
-    if (single) {
-      config_.uar.submit_single(record, next_wqebb_, last.wqe, last.octowords * wqe::kOctowordBytes,
-                                {config_.ring, ring_end_});
+    if (single && last.octowords > 1) {  // 8 of a lone control segment's 16 bytes go with the doorbell anyway
+      config_.uar.submit_single(record, position_.next_wqebb, last.wqe, last.octowords * wqe::kOctowordBytes,
+                                {ring_.begin(), ring_.end()});
     } else {
-      config_.uar.submit(record, next_wqebb_, last.wqe);
+      config_.uar.submit(record, position_.next_wqebb, last.wqe);
     }
   }
 
   Config config_;
-  std::byte* ring_end_ = nullptr;
+  SendRing ring_;
   std::unique_ptr<Slot[]> slots_;
-  std::uint32_t wqebb_mask_ = 0;
+  std::uint64_t fm_ce_se_ = 0;
   std::uint32_t usable_requests_ = 0;
-  std::uint32_t next_wqebb_ = 0;                    // free-running
-  std::uint32_t head_ = 0;                          // requests ever posted, free-running
-  std::uint32_t seen_tail_ = 0;                     // what the poster last saw of tail_
+  std::uint32_t seen_tail_ = 0;  // what the poster last saw of tail_
+  Position position_;
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
 };
 

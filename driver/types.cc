@@ -62,6 +62,10 @@ std::string_view to_string(SendOpcode opcode) {
       return "CMP_AND_SWP";
     case SendOpcode::kFetchAdd:
       return "FETCH_AND_ADD";
+    case SendOpcode::kLocalInvalidate:
+      return "LOCAL_INV";
+    case SendOpcode::kBindMemoryWindow:
+      return "BIND_MW";
   }
   return "unknown opcode";
 }

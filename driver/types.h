@@ -45,6 +45,7 @@ enum class Access : std::uint32_t {
 using AccessFlags = Flags<Access>;
 constexpr AccessFlags operator|(Access a, Access b) { return AccessFlags(a) | AccessFlags(b); }
 
+// Values are the verbs' (ibv_send_flags).
 enum class SendFlag : std::uint32_t { kFence = 1, kSignaled = 2, kSolicited = 4, kInline = 8 };
 using SendFlags = Flags<SendFlag>;
 constexpr SendFlags operator|(SendFlag a, SendFlag b) { return SendFlags(a) | SendFlags(b); }
@@ -65,15 +66,18 @@ std::string_view to_string(QpType type);
 std::string_view to_string(QpState state);
 constexpr std::size_t bytes_of(Mtu mtu) { return std::size_t{128} << static_cast<std::uint32_t>(mtu); }
 
+// Values are the verbs' (ibv_wr_opcode); the bit 1 << value is that of SendOperation (qp_geometry.h).
 enum class SendOpcode : std::uint8_t {
-  kSend,
-  kSendWithImm,
-  kSendWithInvalidate,
-  kRdmaWrite,
-  kRdmaWriteWithImm,
-  kRdmaRead,
-  kCompareSwap,
-  kFetchAdd,
+  kRdmaWrite = 0,
+  kRdmaWriteWithImm = 1,
+  kSend = 2,
+  kSendWithImm = 3,
+  kRdmaRead = 4,
+  kCompareSwap = 5,
+  kFetchAdd = 6,
+  kLocalInvalidate = 7,   // makes a key of a type 2 memory window useless
+  kBindMemoryWindow = 8,  // of type 2, or from the driver itself of type 1
+  kSendWithInvalidate = 9,
 };
 std::string_view to_string(SendOpcode opcode);
 

@@ -1,6 +1,7 @@
 // What is posted, and what comes back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,11 +9,26 @@
 #include <string_view>
 
 #include "driver/types.h"
+#include "wqe/address_vector.h"
 #include "wqe/syndrome.h"
 
 namespace umlx5 {
 
 using wqe::CompletionStatus;
+
+// An address vector as a WQE holds it; Ah::address_vector() is one.
+using WireAddressVector = std::array<std::byte, wqe::AddressVector::kBytes>;
+
+// What a memory window is bound to. Type 1: an rkey that the driver chooses; type 2: one that the program chooses.
+struct WindowBinding {
+  bool type_2 = true;
+  std::uint32_t old_rkey = 0;  // the window's
+  std::uint32_t new_rkey = 0;  // only its low 8 bits may differ from the old one's
+  std::uint32_t lkey = 0;      // of the region
+  std::uint64_t address = 0;
+  std::uint64_t length_bytes = 0;  // 0 takes the window off what it is bound to; at most 2^31
+  AccessFlags access{};            // remote access and kZeroBased
+};
 
 // One send work request. The SGE array is read during the call only; the memory it names must stay until completion,
 // except with kInline, which copies the data during the call and ignores the lkeys.
@@ -22,11 +38,15 @@ struct SendWr {
   SendFlags flags{};
   std::span<const Sge> sges{};             // READ and atomics: where the result goes; atomics: 8 bytes
   std::uint32_t immediate_big_endian = 0;  // kSendWithImm, kRdmaWriteWithImm: put on the wire as it lies in memory
-  std::uint32_t invalidate_rkey = 0;       // kSendWithInvalidate, host order
+  std::uint32_t invalidate_rkey = 0;       // kSendWithInvalidate, kLocalInvalidate; host order
   std::uint64_t remote_address = 0;        // RDMA and atomics; atomics: a multiple of 8
   std::uint32_t rkey = 0;
   std::uint64_t compare_add = 0;  // kFetchAdd: what is added; kCompareSwap: what is compared. Host order
   std::uint64_t swap = 0;         // kCompareSwap
+  const WireAddressVector* destination = nullptr;  // UD: of an Ah; read during the call only
+  std::uint32_t remote_qpn = 0, remote_qkey = 0;   // UD
+  std::uint32_t remote_srqn = 0;                   // XRC
+  WindowBinding window{};                          // kBindMemoryWindow
 };
 
 struct RecvWr {
@@ -34,32 +54,57 @@ struct RecvWr {
   std::span<const Sge> sges{};
 };
 
+// Why a request is not taken; explain_refusal() of the QP tells in words.
+enum class Refusal : std::uint8_t {
+  kNone,
+  kFull,           // as many requests are outstanding as the queue holds
+  kState,          // the QP's state takes none, or there is no such queue
+  kOpcode,         // not one of the queue's
+  kNoAtomics,      // the device has none
+  kSges,           // more than the queue's max_sge, or one of more than 2^31 bytes
+  kInline,         // more bytes than the queue's max_inline_bytes, or the opcode has none
+  kNoDestination,  // a datagram without an address
+  kRawLength,      // a WQE made elsewhere without length, or longer than the queue's
+  kWindow,         // a binding of more than 2^31 bytes
+};
+
 // Requests before number `posted` are with the device; request number `posted` was refused if error is not 0.
 // ENOMEM: the queue is full. EINVAL: the request does not fit the queue (SGEs, inline bytes, opcode) or the QP's state
-// does not take it; explain_refusal() of the QP tells in words.
+// does not take it; EOPNOTSUPP: the device has no atomics.
 struct PostResult {
   std::size_t posted = 0;
   int error = 0;  // positive errno
+  Refusal refusal = Refusal::kNone;
   explicit operator bool() const { return error == 0; }
 };
+int errno_of(Refusal refusal);
 
+// Values are the verbs' (ibv_wc_opcode).
 enum class CompletionOpcode : std::uint8_t {
-  kSend,
-  kRdmaWrite,
-  kRdmaRead,
-  kCompareSwap,
-  kFetchAdd,
-  kRecv,
-  kRecvRdmaWithImm,
+  kSend = 0,
+  kRdmaWrite = 1,
+  kRdmaRead = 2,
+  kCompareSwap = 3,
+  kFetchAdd = 4,
+  kBindMemoryWindow = 5,
+  kLocalInvalidate = 6,
+  kTso = 7,
+  kRecv = 128,
+  kRecvRdmaWithImm = 129,
+  kUmr = 135,     // a memory key was configured (IBV_WC_DRIVER1)
+  kRawWqe = 136,  // IBV_WC_DRIVER2
+  kMemcpy = 137,  // IBV_WC_DRIVER3
 };
 std::string_view to_string(CompletionOpcode opcode);
 
 class Qp;
+class Srq;
 
-// One completion. With a status other than kSuccess only wr_id, status, the syndromes, qp and qpn are meaningful.
+// One completion. With a status other than kSuccess only wr_id, status, the syndromes, qp, srq and qpn are meaningful.
 struct Completion {
   std::uint64_t wr_id = 0;
-  Qp* qp = nullptr;  // the queue pair, valid while it is not destroyed
+  Qp* qp = nullptr;    // the queue pair, valid while it is not destroyed; null for a receive of an XRC target
+  Srq* srq = nullptr;  // the shared receive queue that a receive came from
   std::uint32_t qpn = 0;
   CompletionStatus status = CompletionStatus::kSuccess;  // wqe/syndrome.h
   CompletionOpcode opcode = CompletionOpcode::kSend;
@@ -67,9 +112,16 @@ struct Completion {
   bool has_invalidated_rkey = false;
   std::uint8_t syndrome = 0;  // as the device wrote it, 0 on success
   std::uint8_t vendor_syndrome = 0;
-  std::uint32_t byte_count = 0;            // received, read; 8 for atomics
+  std::uint32_t byte_count = 0;            // received (with the GRH's 40 on UD), read; 8 for atomics
   std::uint32_t immediate_big_endian = 0;  // or, host order, the rkey that was invalidated
   std::uint64_t device_timestamp = 0;      // device clock ticks
+
+  // Of a datagram that was received: its sender's QPN, service level, and whether the buffer's first 40 bytes are its
+  // GRH (on RoCE v2 over IPv4 the IP header is their last 20 bytes).
+  std::uint32_t source_qpn() const { return source_word & 0xffffff; }
+  std::uint8_t service_level() const { return source_word >> 24 & 0xf; }
+  bool has_grh() const { return (source_word >> 28 & 3) != 0; }
+  std::uint32_t source_word = 0;  // as in the CQE: GRH 29:28, SL 27:24, QPN 23:0
 };
 
 // "RECV failed on QP 0x12, wr_id 7: local length error (syndrome 0x01, vendor 0x..): the message is longer than ..."

@@ -52,4 +52,33 @@ static_assert(layout_is_valid<ControlSegment>());
 static_assert(offset_bits_of(&ControlSegment::dci_stream_channel_id) == 72);
 static_assert(offset_bits_of(&ControlSegment::immediate) == 96);
 
+// The same octoword as posting writes it: what a queue knows beforehand is in fewer pieces. The reserved bits between
+// QPN and DS are 0.
+struct PostedControl {
+  std::uint16_t wqe_index{};
+  SendOpcode opcode{};
+  std::uint32_t qpn_ds{};   // qpn_part() plus the whole WQE's octowords
+  std::uint8_t fm_ce_se{};  // of fm_ce_se_of()
+  std::uint32_t immediate{};
+
+  static constexpr std::uint32_t qpn_part(std::uint32_t qpn) { return qpn << 8; }  // DS is added to it
+  static constexpr std::uint8_t fm_ce_se_of(FenceMode fence, CompletionMode completion, bool solicited) {
+    return static_cast<std::uint8_t>(static_cast<unsigned>(fence) << 5 | static_cast<unsigned>(completion) << 2 |
+                                     (solicited ? 2u : 0u));
+  }
+
+  static constexpr std::string_view kName = "ctrl";
+  static constexpr std::size_t kBytes = 16;
+  static constexpr auto kFields = Fields{Field{"opcode", &PostedControl::opcode, bits(0, 7, 0), Format::kName},
+                                         Field{"index", &PostedControl::wqe_index, bits(0, 23, 8), Format::kDecimal},
+                                         Field{"qpn_ds", &PostedControl::qpn_ds, bytes(4, 4)},
+                                         Field{"fm_ce_se", &PostedControl::fm_ce_se, bytes(11, 1)},
+                                         Field{"imm", &PostedControl::immediate, bytes(12, 4)}};
+};
+static_assert(layout_is_valid<PostedControl>());
+static_assert(offset_bits_of(&PostedControl::wqe_index) == offset_bits_of(&ControlSegment::wqe_index));
+static_assert(offset_bits_of(&PostedControl::qpn_ds) == offset_bits_of(&ControlSegment::qpn));
+static_assert(offset_bits_of(&PostedControl::fm_ce_se) == offset_bits_of(&ControlSegment::fence));
+static_assert(PostedControl::fm_ce_se_of(FenceMode::kStrong, CompletionMode::kAlways, true) == 0x8a);
+
 }  // namespace umlx5::wqe

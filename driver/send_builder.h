@@ -1,0 +1,178 @@
+// Posting in steps: start(), then for each request its opcode and what belongs to it, then complete() or abort().
+//
+// The bytes are those that SendQueue::post() writes, by the same code. From the first step that cannot be taken on,
+// nothing more is written, and complete() takes everything back and tells why.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "driver/send_queue.h"
+
+namespace umlx5 {
+
+// Bytes to be put into a WQE.
+struct InlinePiece {
+  const void* address = nullptr;
+  std::size_t length_bytes = 0;
+  const std::byte* data() const { return static_cast<const std::byte*>(address); }
+  std::size_t size_bytes() const { return length_bytes; }
+};
+
+// Operands of a request's opcode; those that the opcode does not have are not read. A request view (send_queue.h).
+struct StagedRequest {
+  std::uint64_t id = 0;
+  SendFlags send_flags{};
+  std::uint64_t remote_address_value = 0;
+  std::uint32_t rkey_value = 0;
+  std::uint32_t immediate_or_rkey = 0;  // immediate as it lies in memory, or the rkey to invalidate
+  std::uint64_t compare_add_value = 0;
+  std::uint64_t swap_value = 0;
+  WindowBinding binding{};
+
+  std::uint64_t wr_id() const { return id; }
+  SendFlags flags() const { return send_flags; }
+  std::uint32_t immediate_big_endian() const { return immediate_or_rkey; }
+  std::uint32_t invalidate_rkey() const { return immediate_or_rkey; }
+  std::uint64_t remote_address() const { return remote_address_value; }
+  template <bool kAtomic>
+  std::uint32_t rkey() const {
+    return rkey_value;
+  }
+  std::uint64_t compare_add() const { return compare_add_value; }
+  std::uint64_t swap() const { return swap_value; }
+  const WindowBinding& window() const { return binding; }
+};
+
+// For one thread at a time, and nothing else posts to the queue between start() and complete() or abort().
+class SendBuilder {
+ public:
+  explicit SendBuilder(SendQueue& queue) : queue_(&queue) {}
+
+  void start() {
+    position_ = queue_->position_;
+    refusal_ = Refusal::kNone;
+    wqe_ = nullptr;
+  }
+
+  // Begins a request. One that carries data and gets none carries no bytes. `kTransport` is the queue's.
+  template <SendTransport kTransport, SendOpcode kOpcode>
+  [[gnu::always_inline]] void begin(const StagedRequest& request) {
+    static_assert(transport_has(kTransport, kOpcode));
+    SendQueue& queue = *queue_;
+    end_request();
+    if (refusal_ != Refusal::kNone) [[unlikely]] {
+      return;
+    }
+    if (!queue.has_room(position_)) [[unlikely]] {
+      return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
+    }
+    if ((queue.config_.opcodes & opcode_bit(kOpcode)) == 0) [[unlikely]] {
+      return refuse(queue.refused_opcode(kOpcode));
+    }
+    std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
+    unsigned octowords = header_bytes(kTransport, kOpcode) / wqe::kOctowordBytes;
+    if constexpr (send_form(kOpcode).umr) {
+      const unsigned entries = queue.put_umr<kOpcode>(wqe, request);
+      if (entries == SendRing::kRefused) [[unlikely]] {
+        return refuse(Refusal::kWindow);
+      }
+      octowords += entries;
+    } else {
+      SendQueue::put_operation<kOpcode>(wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport), request);
+    }
+    queue.put_control<kOpcode>(wqe, octowords, request, position_);
+    queue.put_slot<kOpcode>(request.wr_id(), position_);
+    wqe_ = wqe;
+    data_ = wqe + header_bytes(kTransport, kOpcode);
+    header_octowords_ = octowords_ = octowords;
+    if constexpr (send_form(kOpcode).umr) {
+      end_request();  // it is whole: data set now would not belong to it
+    }
+  }
+
+  // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.
+  void raw(const std::byte* wqe, std::uint64_t wr_id);
+
+  void set_destination(const WireAddressVector& destination, std::uint32_t qpn, std::uint32_t qkey) {
+    if (wqe_ != nullptr) [[likely]] {
+      SendQueue::put_destination(wqe_ + wqe::ControlSegment::kBytes, destination, qpn, qkey);
+    }
+  }
+  void set_remote_srqn(std::uint32_t srqn) {
+    if (wqe_ != nullptr) [[likely]] {
+      wqe::store(wqe_ + wqe::ControlSegment::kBytes, wqe::XrcSegment{.srqn = srqn});
+    }
+  }
+  [[gnu::always_inline]] void set_sges(std::span<const Sge> sges) {
+    if (wqe_ == nullptr) [[unlikely]] {
+      return;
+    }
+    if (sges.size() > queue_->config_.max_sge) [[unlikely]] {
+      return refuse(Refusal::kSges);
+    }
+    set_data(queue_->ring_.put_pointers(data_, sges), Refusal::kSges);
+  }
+  [[gnu::always_inline]] void set_inline(std::span<const InlinePiece> pieces) {
+    if (wqe_ == nullptr) [[unlikely]] {
+      return;
+    }
+    set_data(queue_->ring_.put_inline(data_, pieces, queue_->config_.max_inline_bytes), Refusal::kInline);
+  }
+
+  // Hands everything since start() to the device, or, with a Refusal, nothing.
+  Refusal complete() {
+    end_request();
+    if (refusal_ != Refusal::kNone) [[unlikely]] {
+      return refusal_;
+    }
+    const std::uint32_t count = position_.head - queue_->position_.head;
+    queue_->position_ = position_;
+    if (count != 0) [[likely]] {
+      queue_->publish({.wqe = last_, .octowords = octowords_}, count == 1);
+    }
+    return Refusal::kNone;
+  }
+
+  // Forgets everything since start().
+  void abort() { wqe_ = nullptr; }
+
+ private:
+  void set_data(unsigned data_octowords, Refusal if_refused) {
+    if (data_octowords == SendRing::kRefused) [[unlikely]] {
+      return refuse(if_refused);
+    }
+    octowords_ = header_octowords_ + data_octowords;
+    wqe::internal::store_word<std::uint32_t>(wqe_ + 4, wqe::PostedControl::qpn_part(queue_->config_.qpn) + octowords_);
+  }
+
+  // Counts in the request that was begun.
+  void end_request() {
+    if (wqe_ != nullptr) {
+      if (queue_->config_.wqe_signature) [[unlikely]] {
+        queue_->sign(position_.next_wqebb, octowords_);
+      }
+      position_.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords_));
+      last_ = wqe_;
+      wqe_ = nullptr;
+    }
+  }
+
+  void refuse(Refusal refusal) {
+    refusal_ = refusal;
+    wqe_ = nullptr;
+  }
+
+  SendQueue* queue_;
+  SendQueue::Position position_{};
+  Refusal refusal_ = Refusal::kNone;
+  std::byte* wqe_ = nullptr;  // of the request that was begun; null if there is none to add to
+  std::byte* data_ = nullptr;
+  const std::byte* last_ = nullptr;
+  unsigned header_octowords_ = 0;
+  unsigned octowords_ = 0;
+};
+
+}  // namespace umlx5

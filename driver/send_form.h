@@ -1,0 +1,93 @@
+// What is particular to a send opcode and to a queue's transport, known when the builder of its WQEs is compiled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "driver/types.h"
+#include "wqe/address_vector.h"
+#include "wqe/atomic.h"
+#include "wqe/control.h"
+#include "wqe/data.h"
+#include "wqe/opcode.h"
+#include "wqe/remote_address.h"
+#include "wqe/umr.h"
+#include "wqe/units.h"
+#include "wqe/xrc.h"
+
+namespace umlx5 {
+
+// What every WQE of the queue carries between the control segment and the operation, UMRs excepted.
+enum class SendTransport : std::uint8_t {
+  kConnected,  // RC, UC: nothing
+  kXrc,        // the number of the remote shared receive queue
+  kDatagram,   // UD: an address vector
+};
+
+struct SendForm {
+  wqe::SendOpcode opcode;
+  bool remote_address = false;
+  bool atomic = false;
+  bool immediate = false;
+  bool invalidate = false;
+  bool may_inline = true;  // the device reads the data
+  bool umr = false;        // changes a memory key; carries neither data nor the transport's segment
+};
+
+constexpr SendForm send_form(SendOpcode opcode) {
+  switch (opcode) {
+    case SendOpcode::kSend:
+      return {.opcode = wqe::SendOpcode::kSend};
+    case SendOpcode::kSendWithImm:
+      return {.opcode = wqe::SendOpcode::kSendImmediate, .immediate = true};
+    case SendOpcode::kSendWithInvalidate:
+      return {.opcode = wqe::SendOpcode::kSendInvalidate, .invalidate = true};
+    case SendOpcode::kRdmaWrite:
+      return {.opcode = wqe::SendOpcode::kRdmaWrite, .remote_address = true};
+    case SendOpcode::kRdmaWriteWithImm:
+      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate, .remote_address = true, .immediate = true};
+    case SendOpcode::kRdmaRead:
+      return {.opcode = wqe::SendOpcode::kRdmaRead, .remote_address = true, .may_inline = false};
+    case SendOpcode::kCompareSwap:
+      return {
+          .opcode = wqe::SendOpcode::kAtomicCompareSwap, .remote_address = true, .atomic = true, .may_inline = false};
+    case SendOpcode::kFetchAdd:
+      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd, .remote_address = true, .atomic = true, .may_inline = false};
+    case SendOpcode::kLocalInvalidate:
+    case SendOpcode::kBindMemoryWindow:
+      return {.opcode = wqe::SendOpcode::kUmr, .umr = true};
+  }
+  return {.opcode = wqe::SendOpcode::kNop};
+}
+
+constexpr std::uint32_t opcode_bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
+
+// Bytes of the segment that the transport adds.
+constexpr std::size_t transport_bytes(SendTransport transport) {
+  switch (transport) {
+    case SendTransport::kXrc:
+      return wqe::XrcSegment::kBytes;
+    case SendTransport::kDatagram:
+      return wqe::AddressVector::kBytes;
+    case SendTransport::kConnected:
+      break;
+  }
+  return 0;
+}
+
+// Bytes in front of the data, control segment included; of a UMR, all but its translation entries.
+constexpr std::size_t header_bytes(SendTransport transport, SendOpcode opcode) {
+  const SendForm form = send_form(opcode);
+  if (form.umr) {
+    return wqe::ControlSegment::kBytes + wqe::UmrControlSegment::kBytes + wqe::MkeyContextSegment::kBytes;
+  }
+  return wqe::ControlSegment::kBytes + transport_bytes(transport) +
+         (form.remote_address ? wqe::RemoteAddressSegment::kBytes : 0) + (form.atomic ? wqe::AtomicSegment::kBytes : 0);
+}
+
+// Opcodes that a transport has; which of them a queue takes is its configuration.
+constexpr bool transport_has(SendTransport transport, SendOpcode opcode) {
+  return transport != SendTransport::kDatagram || opcode == SendOpcode::kSend || opcode == SendOpcode::kSendWithImm;
+}
+
+}  // namespace umlx5

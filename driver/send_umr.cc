@@ -1,0 +1,101 @@
+// What is seldom posted: memory windows bound by a WQE, WQEs made elsewhere; and WQE signatures.
+#include <cstring>
+
+#include "driver/send_builder.h"
+#include "wqe/umr.h"
+
+namespace umlx5 {
+
+// Control segment and UMR control segment fill the first block, the key's context the second, and the entry that says
+// where the window lies the third. Layout and bits: mlx5dv.h struct mlx5_wqe_umr_ctrl_seg and its neighbours.
+unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
+  if (binding.length_bytes > wqe::kMaxDataSegmentBytes) {
+    return SendRing::kRefused;
+  }
+  const bool binds = binding.length_bytes != 0;
+  wqe::UmrControlSegment umr{
+      .inline_translations = true,
+      .check_free = binds && binding.type_2,
+      .has_translation_offset = true,
+      .check_qpn = !binds && binding.type_2,
+      .klm_octowords = static_cast<std::uint16_t>(binds ? wqe::kTranslationAlignOctowords : 0),
+      .mkey_mask = wqe::mkey_mask::kFree | wqe::mkey_mask::kMkey | (binding.type_2 ? wqe::mkey_mask::kQpn : 0)};
+  wqe::MkeyContextSegment key{.free = !binds,
+                              .qpn = binding.type_2 ? config_.qpn : 0xffffff,
+                              .key_tag = static_cast<std::uint8_t>(binding.new_rkey)};
+  std::byte* const context = ring_.wrapped(wqe + wqe::kWqebbBytes);
+  if (binds) {
+    umr.mkey_mask |= wqe::mkey_mask::kLength | wqe::mkey_mask::kStartAddress | wqe::mkey_mask::kLocalWrite |
+                     wqe::mkey_mask::kRemoteRead | wqe::mkey_mask::kRemoteWrite | wqe::mkey_mask::kAtomic;
+    key.access_atomic = binding.access.has(Access::kRemoteAtomic);
+    key.access_remote_write = binding.access.has(Access::kRemoteWrite);
+    key.access_remote_read = binding.access.has(Access::kRemoteRead);
+    key.access_local_write = binding.access.has(Access::kLocalWrite);
+    key.start_address = binding.access.has(Access::kZeroBased) ? 0 : binding.address;
+    key.length_bytes = binding.length_bytes;
+    std::byte* const entries = ring_.wrapped(context + wqe::kWqebbBytes);
+    std::memset(entries, 0, wqe::kTranslationAlignOctowords * wqe::kOctowordBytes);
+    wqe::store(entries, wqe::KlmEntry{.byte_count = static_cast<std::uint32_t>(binding.length_bytes),
+                                      .mkey = binding.lkey,
+                                      .address = binding.address});
+  }
+  wqe::store(wqe + wqe::ControlSegment::kBytes, umr);
+  wqe::store(context, key);
+  return binds ? wqe::kTranslationAlignOctowords : 0;
+}
+
+void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) {
+  constexpr std::size_t kSignatureOffset = 8;
+  static_assert(wqe::offset_bits_of(&wqe::ControlSegment::signature) == kSignatureOffset * 8);
+  std::byte* const wqe = ring_.wqebb(wqebb);
+  std::uint64_t folded = 0;
+  const std::byte* at = wqe;
+  for (unsigned octoword = 0; octoword < octowords; ++octoword) {
+    at = at == ring_.end() ? ring_.begin() : at;
+    std::uint64_t words[2];
+    std::memcpy(words, at, sizeof words);
+    folded ^= words[0] ^ words[1];
+    at += wqe::kOctowordBytes;
+  }
+  folded ^= folded >> 32;
+  folded ^= folded >> 16;
+  folded ^= folded >> 8;
+  wqe[kSignatureOffset] = ~static_cast<std::byte>(folded);  // it was zero so far
+}
+
+void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
+  constexpr std::size_t kIndexOffset = 1;  // two bytes in front of the opcode
+  static_assert(wqe::offset_bits_of(&wqe::ControlSegment::wqe_index) == kIndexOffset * 8);
+  SendQueue& queue = *queue_;
+  end_request();
+  if (refusal_ != Refusal::kNone) {
+    return;
+  }
+  if (!queue.has_room(position_)) {
+    return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
+  }
+  const unsigned octowords = static_cast<std::uint8_t>(wqe[7]) & wqe::kMaxDsOctowords;
+  if (octowords == 0 || octowords * wqe::kOctowordBytes > queue.config_.max_wqe_bytes) {
+    return refuse(Refusal::kRawLength);
+  }
+  std::byte* const to = queue.ring_.wqebb(position_.next_wqebb);
+  std::byte* at = to;
+  for (unsigned octoword = 0; octoword < octowords; ++octoword) {
+    at = queue.ring_.wrapped(at);
+    std::memcpy(at, wqe + octoword * wqe::kOctowordBytes, wqe::kOctowordBytes);
+    at += wqe::kOctowordBytes;
+  }
+  wqe::internal::store_word<std::uint16_t>(to + kIndexOffset, static_cast<std::uint16_t>(position_.next_wqebb));
+  if (queue.config_.wqe_signature) {
+    to[8] = std::byte{0};  // what sign() starts from
+  }
+  ++position_.head;
+  position_.fence = 0;
+  queue.slots_[position_.next_wqebb & queue.ring_.wqebb_mask()] = {
+      wr_id, position_.head, static_cast<std::uint32_t>(CompletionOpcode::kRawWqe)};
+  wqe_ = to;
+  octowords_ = octowords;
+  end_request();  // it is whole
+}
+
+}  // namespace umlx5
