@@ -3,7 +3,6 @@
 
 They were written against real adapters and know nothing of this device, so what they accept is independent of us.
 """
-import os
 import signal
 import socket
 import subprocess
@@ -14,13 +13,13 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, "tests/tools/cases")
 import cases  # noqa: E402
+from preload import environment_with  # noqa: E402
 
-PRELOAD = os.path.abspath("tools/softhca/preload/libumlx5_preload.so")
 TIME_LIMIT_S = 60
 
 
 def environment():
-    return dict(os.environ, LD_PRELOAD=PRELOAD, LC_ALL="C")
+    return environment_with("tools/softhca/preload/libumlx5_preload.so")
 
 
 def free_port():
