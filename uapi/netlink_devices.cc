@@ -147,4 +147,17 @@ Expected<std::vector<NetlinkNode>> list_netlink_nodes() {
   return nodes;
 }
 
+bool kernel_copies_on_fork() {
+  const auto socket = connect();
+  const Message message = make_message(RDMA_NLDEV_CMD_SYS_GET, 0);
+  if (!socket || !message) return false;
+  bool copies = false;
+  const auto done = exchange(socket->get(), message.get(), [&copies](const nlmsghdr& answer) {
+    const auto attributes = parse(answer, RDMA_NLDEV_CMD_SYS_GET);
+    const nlattr* attribute = attributes ? (*attributes)[RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK] : nullptr;
+    copies = attribute != nullptr && nla_len(attribute) == 1 && nla_get_u8(attribute) == 1;
+  });
+  return done && copies;
+}
+
 }  // namespace umlx5::uapi

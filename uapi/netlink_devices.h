@@ -37,4 +37,7 @@ struct NetlinkNode {
 // netlink). Waits for the kernel two seconds at most per answer.
 Expected<std::vector<NetlinkNode>> list_netlink_nodes();
 
+// Whether fork() copies pages that a device uses, so that nothing need be done about them (RDMA_NLDEV_CMD_SYS_GET).
+bool kernel_copies_on_fork();
+
 }  // namespace umlx5::uapi

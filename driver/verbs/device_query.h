@@ -1,6 +1,7 @@
 // What a device and its ports are, in the structures of <infiniband/verbs.h>. All return 0 or errno.
 #pragma once
 
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
 #include <cstddef>
@@ -17,6 +18,12 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 
 // As above; EINVAL for a size before the end of `phys_state`.
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes, std::size_t attributes_bytes);
+
+// mlx5dv_query_device(): the fields that `attributes->comp_mask` asks for, and which of them there are.
+int query_mlx5_device(ibv_context* context, mlx5dv_context* attributes);
+
+// Of `values`, what its comp_mask asks for and can be had.
+int query_rt_values(ibv_context* context, ibv_values_ex* values);
 
 // The port attributes as programs before `link_layer` knew them.
 inline constexpr std::size_t kCompatPortBytes = offsetof(ibv_port_attr, flags);

@@ -21,6 +21,7 @@
 #include "driver/cq.h"
 #include "driver/memory_window.h"
 #include "driver/pd.h"
+#include "driver/verbs/clocks.h"
 #include "driver/xrcd.h"
 #include "uapi/channel.h"
 
@@ -61,6 +62,9 @@ struct ContextObject {
   verbs_context verbs{};  // programs hold &verbs.context
   std::unique_ptr<Context> native;
   bool single_threaded = false;  // MLX5_SINGLE_THREADED is 1: no queue takes a lock
+  Clocks clocks;
+  // mlx5dv_set_context_attr(): who provides queue memory; none if `alloc` is null.
+  mlx5dv_ctx_allocators allocators{};
 };
 inline ContextObject& object_of(ibv_context* context) {
   return containing(&containing(context, &verbs_context::context), &ContextObject::verbs);

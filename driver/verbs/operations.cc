@@ -1,6 +1,7 @@
 #include "driver/verbs/operations.h"
 
 #include "driver/verbs/device_query.h"
+#include "driver/verbs/domains.h"
 #include "driver/verbs/objects.h"
 #include "driver/verbs/queues.h"
 
@@ -19,6 +20,10 @@ void set_operations(verbs_context& verbs) {
   verbs.context.ops._compat_query_port = compat_query_port;
   verbs.query_device_ex = query_device_ex;
   verbs.query_port = query_port;
+  verbs.query_rt_values = query_rt_values;
+  verbs.alloc_td = alloc_td;
+  verbs.dealloc_td = dealloc_td;
+  verbs.alloc_parent_domain = alloc_parent_domain;
   set_queue_operations(verbs);
 }
 
