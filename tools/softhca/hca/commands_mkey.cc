@@ -20,12 +20,11 @@ MkeyMode mode_of(const prm::MkeyContext& context) {
   return static_cast<MkeyMode>(context.access_mode_4_2 << 2 | context.access_mode_1_0);
 }
 
-// What does not depend on the page list. KLM and KSM keys, whose entries name other keys, and keys that UMR work
-// requests fill are refused by name until UMR is there.
+// What does not depend on the page list. KSM keys are refused by name.
 Refusal check(const Device& device, const Request& request, const prm::CreateMkeyIn& in) {
   const prm::MkeyContext& context = in.mkey;
   const MkeyMode mode = mode_of(context);
-  if (mode != MkeyMode::kPa && mode != MkeyMode::kMtt) {
+  if (mode != MkeyMode::kPa && mode != MkeyMode::kMtt && mode != MkeyMode::kKlm) {
     return bad_parameter(Syndrome::kMkeyMode);
   }
   if (mode == MkeyMode::kPa && request.header.uid != 0) {
@@ -33,9 +32,6 @@ Refusal check(const Device& device, const Request& request, const prm::CreateMke
   }
   if (in.mkey_umem_valid) {
     return bad_parameter(Syndrome::kUmemUnsupported);
-  }
-  if (in.mkey_index != 0) {
-    return bad_parameter(Syndrome::kMkeyByName);
   }
   if (context.bsf_en || context.bsf_octword_size != 0) {
     return bad_parameter(Syndrome::kMkeyBsf);
@@ -83,6 +79,29 @@ Refusal take_translations(const Request& request, const prm::CreateMkeyIn& in, M
   return {};
 }
 
+Refusal take_key_list(const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
+  mkey.translation = MkeyTranslation::kKeys;
+  const std::size_t bytes = in.translations_octword_actual_size * kOctowordBytes;
+  if (request.in.size() - prm::kPageAddressOffset < bytes) {
+    return {prm::Status::kBadInputLength, Syndrome::kPageListTooShort};
+  }
+  return hca::take_key_list(request.in.subspan(prm::kPageAddressOffset, bytes), mkey)
+             ? Refusal{}
+             : bad_parameter(Syndrome::kMkeyTranslations);
+}
+
+Refusal take_memory(const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
+  switch (mode_of(in.mkey)) {
+    case MkeyMode::kPa:
+      mkey.translation = MkeyTranslation::kPhysical;
+      return {};
+    case MkeyMode::kKlm:
+      return take_key_list(request, in, mkey);
+    default:
+      return take_translations(request, in, mkey);
+  }
+}
+
 }  // namespace
 
 Refusal create_mkey(Device& device, const Request& request) {
@@ -100,6 +119,9 @@ Refusal create_mkey(Device& device, const Request& request) {
   mkey->tag = in.mkey.mkey_7_0;
   mkey->free = in.mkey.free;
   mkey->remote_invalidate = in.mkey.en_rinval;
+  mkey->umr_enabled = in.mkey.umr_en;
+  mkey->qpn = in.mkey.qpn;
+  mkey->max_octowords = in.mkey.translations_octword_size;
   mkey->local_read = in.mkey.lr;
   mkey->local_write = in.mkey.lw;
   mkey->remote_read = in.mkey.rr;
@@ -108,14 +130,15 @@ Refusal create_mkey(Device& device, const Request& request) {
   mkey->whole_address_space = in.mkey.length64;
   mkey->start = in.mkey.start_addr;
   mkey->length_bytes = in.mkey.len;
-  if (mode_of(in.mkey) == MkeyMode::kPa) {
-    mkey->translation = MkeyTranslation::kPhysical;
-  } else if (const Refusal refusal = take_translations(request, in, *mkey)) {
+  if (const Refusal refusal = take_memory(request, in, *mkey)) {
     return refusal;
   }
   Mkey* const created = mkey.get();
-  std::uint32_t index = 0;
-  if (!device.mkeys.insert(mkey, index)) {
+  std::uint32_t index = in.mkey_index;
+  if (index != 0 && !device.mkeys.insert_at(mkey, index)) {
+    return bad_index(Syndrome::kMkeyByName);
+  }
+  if (index == 0 && !device.mkeys.insert(mkey, index)) {
     return no_resources();
   }
   created->index = index;
@@ -137,7 +160,8 @@ Refusal query_mkey(Device& device, const Request& request) {
   out.mkey.rr = mkey->remote_read;
   out.mkey.rw = mkey->remote_write;
   out.mkey.a = mkey->remote_atomic;
-  out.mkey.qpn = prm::kMkeyAnyQp;
+  out.mkey.umr_en = mkey->umr_enabled;
+  out.mkey.qpn = mkey->qpn;
   out.mkey.mkey_7_0 = mkey->tag;
   out.mkey.pd = mkey->pdn;
   out.mkey.length64 = mkey->whole_address_space;
@@ -147,6 +171,9 @@ Refusal query_mkey(Device& device, const Request& request) {
     out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kMtt);
     out.mkey.log_page_size = mkey->log_page_bytes;
     out.mkey.translations_octword_size = static_cast<std::uint32_t>((mkey->pages.size() + 1) / 2);
+  } else if (mkey->translation == MkeyTranslation::kKeys) {
+    out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kKlm);
+    out.mkey.translations_octword_size = mkey->max_octowords;
   }
   request.reply(out);
   return {};

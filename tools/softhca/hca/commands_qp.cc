@@ -34,7 +34,8 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
   if (in.ece != 0) {
     return bad_parameter(Syndrome::kQpEce);
   }
-  if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd) {
+  if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd &&
+      qpc.st != ServiceType::kXrc) {
     return bad_parameter(Syndrome::kQpType);
   }
   if (qpc.wq_signature) {
@@ -54,6 +55,9 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
 
 Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
   const bool has_rq = qpc.rq_type == RqType::kRegular;
+  if (has_rq && qpc.st == ServiceType::kXrc) {
+    return bad_parameter(Syndrome::kQpRqType);
+  }
   if (!has_rq && qpc.rq_type != RqType::kSrq && qpc.rq_type != RqType::kZeroLength) {
     return bad_parameter(Syndrome::kQpRqType);
   }
@@ -92,10 +96,22 @@ Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc
   if (const Refusal refusal = find(request, device.cqs, qpc.cqn_snd, Syndrome::kNoSuchCq, qp.send_cq)) {
     return refusal;
   }
-  if (const Refusal refusal = find(request, device.cqs, qpc.cqn_rcv, Syndrome::kNoSuchCq, qp.recv_cq)) {
-    return refusal;
+  // mlx5_ib gives the QPs of XRC initiators, which report no receives, a CQ of its own.
+  qp.recv_cq = device.cqs.find(qpc.cqn_rcv);
+  if (qpc.st != ServiceType::kXrc || qp.recv_cq == nullptr || qp.recv_cq->uid != 0) {
+    if (const Refusal refusal = find(request, device.cqs, qpc.cqn_rcv, Syndrome::kNoSuchCq, qp.recv_cq)) {
+      return refusal;
+    }
   }
-  if (qpc.rq_type == RqType::kSrq) {
+  if (qpc.st == ServiceType::kXrc) {  // its messages name their SRQs
+    const Domain* const xrcd = device.xrcds.find(qpc.xrcd);
+    if (xrcd == nullptr) {
+      return bad_resource(Syndrome::kNoSuchXrcd);
+    }
+    if (xrcd->uid != 0 && !request.may_touch(xrcd->uid)) {
+      return bad_resource(Syndrome::kNotOwner);
+    }
+  } else if (qpc.rq_type == RqType::kSrq) {
     if (const Refusal refusal = find(request, device.srqs, qpc.srqn_rmpn_xrqn, Syndrome::kNoSuchSrq, qp.srq)) {
       return refusal;
     }
@@ -126,6 +142,7 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.user_index = qpc.user_index;
   qp.type = static_cast<QpType>(qpc.st);
   qp.pdn = qpc.pd;
+  qp.xrcd = qpc.xrcd;
   qp.uar = qpc.uar_page;
   qp.has_sq = !qpc.no_sq;
   qp.has_rq = qpc.rq_type == RqType::kRegular;
@@ -146,6 +163,9 @@ void count_uses(Device& device, QpObject& qp, int change) {
   qp.recv_cq->users += by;
   if (qp.srq != nullptr) {
     qp.srq->users += by;
+  }
+  if (qp.type == QpType::kXrc) {
+    device.xrcds.find(qp.xrcd)->users += by;
   }
 }
 

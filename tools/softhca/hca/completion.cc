@@ -14,13 +14,7 @@ constexpr std::uint32_t kNoUserIndex = 0xffffff;
 // On Ethernet the SL's place holds the network header's kind: device.h MLX5_CQE_ROCE_L3_HEADER_TYPE_IPV4.
 constexpr std::uint8_t kRoceIpv4 = 2;
 
-// With CQE version 0 a QP has no user index, and a CQE names the SRQ that gave the receive WQE.
-std::uint32_t user_index_or_srqn(const Qp& qp, bool receive) {
-  if (qp.user_index != kNoUserIndex) {
-    return qp.user_index;
-  }
-  return receive && qp.srq != nullptr ? qp.srq->srqn : 0;
-}
+std::uint32_t user_index(const Qp& qp) { return qp.user_index != kNoUserIndex ? qp.user_index : 0; }
 
 template <typename Entry>
 void write(Link& link, Cq* cq, const Entry& entry, std::span<const std::byte> data, bool solicited) {
@@ -46,6 +40,16 @@ void with_data(std::span<const std::byte> data, std::uint32_t area_bytes, Write&
 
 }  // namespace
 
+// With CQE version 0 a queue has no user index, and a CQE names the SRQ that gave the receive WQE.
+ReceiveSink receive_sink(const Qp& qp) {
+  const std::uint32_t srqn = qp.srq != nullptr ? qp.srq->srqn : 0;
+  return {qp.recv_cq, qp.user_index != kNoUserIndex ? qp.user_index : srqn};
+}
+
+ReceiveSink receive_sink(const Srq& xrc_srq) {
+  return {xrc_srq.cq, xrc_srq.user_index != kNoUserIndex ? xrc_srq.user_index : xrc_srq.srqn};
+}
+
 void complete_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::SendOpcode opcode,
                    std::uint32_t byte_count, std::span<const std::byte> data, bool solicited) {
   Cqe cqe;
@@ -54,7 +58,7 @@ void complete_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::w
   cqe.qpn = qp.qpn;
   cqe.wqe_counter = wqe_counter;
   cqe.byte_count = byte_count;
-  cqe.srqn_or_user_index = user_index_or_srqn(qp, false);
+  cqe.srqn_or_user_index = user_index(qp);
   cqe.timestamp = link.now_ns;
   with_data(data, qp.inline_scatter_requester_bytes,
             [&](std::span<const std::byte> area) { write(link, qp.send_cq, cqe, area, solicited); });
@@ -68,11 +72,12 @@ void fail_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::
   cqe.send_opcode = opcode;
   cqe.qpn = qp.qpn;
   cqe.wqe_counter = wqe_counter;
-  cqe.srqn_or_user_index = user_index_or_srqn(qp, false);
+  cqe.srqn_or_user_index = user_index(qp);
   write(link, qp.send_cq, cqe, {}, true);
 }
 
-void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& completion, std::span<const std::byte> data) {
+void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const ReceiveCompletion& completion,
+                      std::span<const std::byte> data) {
   Cqe cqe;
   cqe.opcode = completion.opcode;
   cqe.qpn = qp.qpn;
@@ -85,21 +90,21 @@ void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& complet
   cqe.byte_count = completion.byte_count;
   cqe.immediate = completion.immediate_or_rkey;
   cqe.solicited = completion.solicited;
-  cqe.srqn_or_user_index = user_index_or_srqn(qp, true);
+  cqe.srqn_or_user_index = sink.user_index_or_srqn;
   cqe.timestamp = link.now_ns;
   with_data(data, qp.inline_scatter_responder_bytes,
-            [&](std::span<const std::byte> area) { write(link, qp.recv_cq, cqe, area, completion.solicited); });
+            [&](std::span<const std::byte> area) { write(link, sink.cq, cqe, area, completion.solicited); });
 }
 
-void fail_receive(Link& link, const Qp& qp, std::uint16_t wqe_counter, Failure failure) {
+void fail_receive(Link& link, const Qp& qp, const ReceiveSink& sink, std::uint16_t wqe_counter, Failure failure) {
   ErrorCqe cqe;
   cqe.opcode = CqeOpcode::kResponderError;
   cqe.syndrome = failure.syndrome;
   cqe.vendor_syndrome = failure.vendor_syndrome;
   cqe.qpn = qp.qpn;
   cqe.wqe_counter = wqe_counter;
-  cqe.srqn_or_user_index = user_index_or_srqn(qp, true);
-  write(link, qp.recv_cq, cqe, {}, true);
+  cqe.srqn_or_user_index = sink.user_index_or_srqn;
+  write(link, sink.cq, cqe, {}, true);
 }
 
 }  // namespace softhca::hca

@@ -32,6 +32,7 @@ inline constexpr Failure kBadRequest{Syndrome::kLocalQpOperation, 0x6a};    // a
 inline constexpr Failure kNoReadAtomic{Syndrome::kLocalQpOperation, 0x6b};  // initiator depth is 0
 inline constexpr Failure kBadAddress{Syndrome::kLocalQpOperation,
                                      0x6c};  // of a datagram: no such GID to send to or from
+inline constexpr Failure kKeyUpdate{Syndrome::kMemoryWindowBind, 0x61};  // a UMR that its key does not allow
 inline constexpr Failure kGatherFault{Syndrome::kLocalProtection, 0x51};
 inline constexpr Failure kScatterFault{Syndrome::kLocalProtection, 0x52};
 inline constexpr Failure kFlushedSend{Syndrome::kWorkRequestFlushed, 0xf5};
@@ -51,6 +52,14 @@ void complete_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::w
                    std::uint32_t byte_count, std::span<const std::byte> data, bool solicited);
 void fail_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::SendOpcode opcode, Failure failure);
 
+// Where the receive completions of a QP go: its own CQ, or the CQ of the XRC SRQ that gave the receive WQE.
+struct ReceiveSink {
+  Cq* cq = nullptr;
+  std::uint32_t user_index_or_srqn = 0;
+};
+ReceiveSink receive_sink(const Qp& qp);
+ReceiveSink receive_sink(const Srq& xrc_srq);
+
 struct ReceiveCompletion {
   umlx5::wqe::CqeOpcode opcode{};
   std::uint16_t wqe_counter = 0;
@@ -60,7 +69,8 @@ struct ReceiveCompletion {
   bool has_grh = false;  // a datagram, with the network header before its data
   bool solicited = false;
 };
-void complete_receive(Link& link, const Qp& qp, const ReceiveCompletion& completion, std::span<const std::byte> data);
-void fail_receive(Link& link, const Qp& qp, std::uint16_t wqe_counter, Failure failure);
+void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const ReceiveCompletion& completion,
+                      std::span<const std::byte> data);
+void fail_receive(Link& link, const Qp& qp, const ReceiveSink& sink, std::uint16_t wqe_counter, Failure failure);
 
 }  // namespace softhca::hca

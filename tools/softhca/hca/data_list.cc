@@ -28,19 +28,19 @@ bool for_each_part(std::span<const DataPiece> list, std::uint64_t offset, std::s
   return done == bytes;
 }
 
-bool resolve(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access) {
+bool resolve(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access) {
   link.ranges.clear();
-  return link.services.resolve(key, pdn, va, bytes, access, link.ranges) == MkeyFault::kNone;
+  return link.services.resolve(key, user, va, bytes, access, link.ranges) == MkeyFault::kNone;
 }
 
 }  // namespace
 
-bool read_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, Access access,
+bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
               std::span<std::byte> to) {
   if (to.empty()) {
     return true;
   }
-  if (!resolve(link, key, pdn, va, to.size(), access)) {
+  if (!resolve(link, key, user, va, to.size(), access)) {
     return false;
   }
   for (const DmaRange& range : link.ranges) {
@@ -52,12 +52,12 @@ bool read_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va
   return true;
 }
 
-bool write_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, Access access,
+bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
                std::span<const std::byte> from) {
   if (from.empty()) {
     return true;
   }
-  if (!resolve(link, key, pdn, va, from.size(), access)) {
+  if (!resolve(link, key, user, va, from.size(), access)) {
     return false;
   }
   for (const DmaRange& range : link.ranges) {
@@ -71,44 +71,45 @@ bool write_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t v
 
 bool gather(Link& link, const Qp& qp, std::span<const DataPiece> list, std::span<const std::byte> inline_data,
             std::uint64_t offset, std::span<std::byte> to) {
-  return for_each_part(
-      list, offset, to.size(), [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
-        if (piece.is_inline) {
-          std::memcpy(&to[at], &inline_data[piece.address + in_piece], bytes);
-          return true;
-        }
-        if (piece.is_physical) {
-          return link.services.dma().read(piece.address + in_piece, to.subspan(at, bytes));
-        }
-        return read_key(link, piece.lkey, qp.pdn, piece.address + in_piece, Access::kLocalRead, to.subspan(at, bytes));
-      });
+  return for_each_part(list, offset, to.size(),
+                       [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
+                         if (piece.is_inline) {
+                           std::memcpy(&to[at], &inline_data[piece.address + in_piece], bytes);
+                           return true;
+                         }
+                         if (piece.is_physical) {
+                           return link.services.dma().read(piece.address + in_piece, to.subspan(at, bytes));
+                         }
+                         return read_key(link, piece.lkey, KeyUser{qp.pdn, qp.qpn}, piece.address + in_piece,
+                                         Access::kLocalRead, to.subspan(at, bytes));
+                       });
 }
 
-bool scatter(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, std::uint64_t offset,
+bool scatter(Link& link, const KeyUser& user, std::span<const DataPiece> list, std::uint64_t offset,
              std::span<const std::byte> from) {
   return for_each_part(list, offset, from.size(),
                        [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
                          if (piece.is_physical) {
                            return link.services.dma().write(piece.address + in_piece, from.subspan(at, bytes));
                          }
-                         return write_key(link, piece.lkey, pdn, piece.address + in_piece, Access::kLocalWrite,
+                         return write_key(link, piece.lkey, user, piece.address + in_piece, Access::kLocalWrite,
                                           from.subspan(at, bytes));
                        });
 }
 
-bool ends_accessible(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes,
+bool ends_accessible(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
                      Access access) {
   if (bytes == 0) {
     return true;
   }
-  return va + (bytes - 1) >= va && resolve(link, key, pdn, va, 1, access) &&
-         (bytes == 1 || resolve(link, key, pdn, va + bytes - 1, 1, access));
+  return va + (bytes - 1) >= va && resolve(link, key, user, va, 1, access) &&
+         (bytes == 1 || resolve(link, key, user, va + bytes - 1, 1, access));
 }
 
-bool list_accessible(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, Access access) {
+bool list_accessible(Link& link, const KeyUser& user, std::span<const DataPiece> list, Access access) {
   return std::all_of(list.begin(), list.end(), [&](const DataPiece& piece) {
     return piece.is_inline || piece.is_physical ||
-           ends_accessible(link, piece.lkey, pdn, piece.address, piece.bytes, access);
+           ends_accessible(link, piece.lkey, user, piece.address, piece.bytes, access);
   });
 }
 

@@ -22,21 +22,21 @@ bool gather(Link& link, const Qp& qp, std::span<const DataPiece> list, std::span
             std::uint64_t offset, std::span<std::byte> to);
 
 // Copies `from` to position `offset` of the list, of which `from` must be a part.
-bool scatter(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, std::uint64_t offset,
+bool scatter(Link& link, const KeyUser& user, std::span<const DataPiece> list, std::uint64_t offset,
              std::span<const std::byte> from);
 
 // Copies between bytes and [va, va + size) of one key.
-bool read_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, Access access,
+bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
               std::span<std::byte> to);
-bool write_key(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, Access access,
+bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
                std::span<const std::byte> from);
 
 // True if the first and the last byte of [va, va + bytes) may be accessed, which for a key of one contiguous range says
 // it of all between, without listing the range's pages. Zero bytes are always accessible.
-bool ends_accessible(Link& link, std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes,
+bool ends_accessible(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
                      Access access);
 
 // ends_accessible() of every piece.
-bool list_accessible(Link& link, std::uint32_t pdn, std::span<const DataPiece> list, Access access);
+bool list_accessible(Link& link, const KeyUser& user, std::span<const DataPiece> list, Access access);
 
 }  // namespace softhca::hca

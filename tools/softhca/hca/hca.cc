@@ -199,34 +199,16 @@ bool Hca::has_gid(std::uint8_t index) {
   return index < gids.size() && gids[index].roce_version == umlx5::wqe::prm::kRoceAddressV2;
 }
 
-MkeyFault Hca::resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+MkeyFault Hca::resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                        std::vector<DmaRange>& ranges) {
-  if (bytes == 0) {
-    return MkeyFault::kNone;
-  }
-  if (key == kNullMkey) {
-    // Remote peers may not use it: it belongs to no PD.
-    if (access != Access::kLocalRead && access != Access::kLocalWrite) {
-      return MkeyFault::kNoRight;
-    }
-    append_range(kNullAddress, bytes, ranges);
-    return MkeyFault::kNone;
-  }
-  const Mkey* const mkey = state_->device.mkeys.find(key >> 8);
-  if (mkey == nullptr) {
-    return MkeyFault::kNoSuchKey;
-  }
-  const MkeyFault fault = mkey->check(key, pdn, va, bytes, access);
-  return fault != MkeyFault::kNone ? fault : mkey->translate(va, bytes, ranges);
+  return resolve_key(state_->device.mkeys, state_->device.profile.max_indirection, key, user, va, bytes, access,
+                     ranges);
 }
 
-bool Hca::invalidate(const Qp& qp, std::uint32_t key) {
-  Mkey* const mkey = state_->device.mkeys.find(key >> 8);
-  if (mkey == nullptr || mkey->free || !mkey->remote_invalidate || mkey->tag != (key & 0xff) || mkey->pdn != qp.pdn) {
-    return false;
-  }
-  mkey->free = true;
-  return true;
+bool Hca::invalidate(const KeyUser& user, std::uint32_t key) { return invalidate_key(state_->device.mkeys, user, key); }
+
+bool Hca::update_key(const KeyUser& user, const KeyUpdate& update) {
+  return hca::update_key(state_->device.mkeys, user, update);
 }
 
 void Hca::complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter, bool solicited) {

@@ -56,9 +56,10 @@ class Hca final : public Services {
   Qp* find_qp(std::uint32_t qpn) override;
   Srq* find_srq(std::uint32_t srqn) override;
   bool has_gid(std::uint8_t index) override;
-  MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+  MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;
-  bool invalidate(const Qp& qp, std::uint32_t key) override;
+  bool invalidate(const KeyUser& user, std::uint32_t key) override;
+  bool update_key(const KeyUser& user, const KeyUpdate& update) override;
   void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
                 bool solicited) override;
   void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) override;

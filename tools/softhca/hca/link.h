@@ -21,10 +21,21 @@ struct Link {
 // Packets never exceed what a port takes, whatever the QP was told.
 constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << std::clamp<std::uint8_t>(qp.path.log_mtu, 1, 5); }
 
-// What the packets of a QP say they are. RC, UC and UD have a data path.
+// What the packets of a QP say they are. RC, UC, UD and XRC have a data path.
 constexpr wire::Transport wire_transport(QpType type) {
-  return type == QpType::kUc ? wire::Transport::kUc : type == QpType::kUd ? wire::Transport::kUd : wire::Transport::kRc;
+  switch (type) {
+    case QpType::kUc:
+      return wire::Transport::kUc;
+    case QpType::kUd:
+      return wire::Transport::kUd;
+    case QpType::kXrc:
+      return wire::Transport::kXrc;
+    default:
+      return wire::Transport::kRc;
+  }
 }
-constexpr bool has_data_path(QpType type) { return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd; }
+constexpr bool has_data_path(QpType type) {
+  return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd || type == QpType::kXrc;
+}
 
 }  // namespace softhca::hca

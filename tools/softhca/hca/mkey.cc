@@ -24,13 +24,16 @@ bool has_right(const Mkey& mkey, Access access) {
 
 }  // namespace
 
-MkeyFault Mkey::check(std::uint32_t key, std::uint32_t access_pdn, std::uint64_t va, std::uint64_t bytes,
+MkeyFault Mkey::check(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
                       Access access) const {
   if (free || tag != (key & 0xff)) {
     return MkeyFault::kNoSuchKey;
   }
-  if (pdn != access_pdn) {
+  if (pdn != user.pdn) {
     return MkeyFault::kWrongPd;
+  }
+  if (qpn != kAnyQp && qpn != user.qpn) {
+    return MkeyFault::kWrongQp;
   }
   if (!has_right(*this, access)) {
     return MkeyFault::kNoRight;

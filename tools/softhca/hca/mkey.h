@@ -1,9 +1,13 @@
-// Memory keys: what a key allows and where its pages are.
+// Memory keys: what a key allows and where its memory is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "tools/softhca/hca/key_update.h"
+#include "tools/softhca/hca/object_table.h"
 #include "tools/softhca/hca/objects.h"
 
 namespace softhca::hca {
@@ -19,6 +23,18 @@ inline constexpr std::uint64_t kNullAddress = 0xff00'0000'0000'0000;
 enum class MkeyTranslation : std::uint8_t {
   kPhysical,  // addresses are DMA addresses
   kPages,
+  kKeys,  // a list of ranges of other keys, which UMR work requests write
+};
+
+// mkc.qpn of a key that any QP may use.
+inline constexpr std::uint32_t kAnyQp = 0xffffff;
+
+// A range of another key; the next time that the list comes round it lies `stride_bytes` further.
+struct KeyPiece {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t stride_bytes = 0;
 };
 
 struct Mkey {
@@ -28,6 +44,8 @@ struct Mkey {
   std::uint8_t tag = 0;  // low byte of the key
   bool free = false;
   bool remote_invalidate = false;
+  bool umr_enabled = false;
+  std::uint32_t qpn = kAnyQp;
   bool local_read = false, local_write = false;
   bool remote_read = false, remote_write = false, remote_atomic = false;
   bool whole_address_space = false;  // start and length do not matter
@@ -35,13 +53,29 @@ struct Mkey {
   MkeyTranslation translation = MkeyTranslation::kPages;
   std::uint8_t log_page_bytes = 12;
   std::vector<std::uint64_t> pages;  // the first holds `start`
+  std::vector<KeyPiece> pieces;      // the first starts at `start`; the list comes `repeats` times
+  std::uint64_t repeats = 1;
+  std::uint32_t max_octowords = 0;  // of translations that it can hold
 
   // What forbids the access, without looking at memory. bytes is not 0.
-  MkeyFault check(std::uint32_t key, std::uint32_t access_pdn, std::uint64_t va, std::uint64_t bytes,
-                  Access access) const;
-  // Appends the DMA ranges of [va, va+bytes), which check() has allowed. Adjacent pages give one range.
+  MkeyFault check(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access) const;
+  // Appends the DMA ranges of [va, va+bytes), which check() has allowed, of a key that names no others. Adjacent pages
+  // give one range.
   MkeyFault translate(std::uint64_t va, std::uint64_t bytes, std::vector<DmaRange>& ranges) const;
 };
+
+using MkeyTable = ObjectTable<Mkey>;
+
+// Services::resolve(), invalidate() and update_key() over a device's keys. A key that names others needs local rights
+// to these, in its own protection domain; at most `max_indirection` such keys in a row are followed.
+MkeyFault resolve_key(const MkeyTable& keys, unsigned max_indirection, std::uint32_t key, const KeyUser& user,
+                      std::uint64_t va, std::uint64_t bytes, Access access, std::vector<DmaRange>& ranges);
+bool invalidate_key(const MkeyTable& keys, const KeyUser& user, std::uint32_t key);
+bool update_key(const MkeyTable& keys, const KeyUser& user, const KeyUpdate& update);
+
+// Takes KLM entries, or a repeat block, into a key. False, and the key unchanged, if they make no sense or are too
+// many.
+bool take_key_list(std::span<const std::byte> entries, Mkey& mkey);
 
 // Appends [address, address+bytes) in pieces that a DmaRange can hold, joined to the last range if they touch.
 void append_range(std::uint64_t address, std::uint64_t bytes, std::vector<DmaRange>& ranges);

@@ -52,7 +52,6 @@ std::uint32_t optional_of(const Transition& transition, QpType type) {
 }
 
 bool is_connected(QpType type) { return type != QpType::kUd; }
-bool is_reliable(QpType type) { return type == QpType::kRc; }
 
 // The GID of a table entry; false if the entry is empty.
 bool gid_of(const prm::RoceAddress& entry, std::array<std::uint8_t, 16>& gid) {

@@ -32,6 +32,8 @@ class NumberPool {
     return true;
   }
   void give_back(std::uint32_t number) { freed_.push_back(number); }
+  // Takes a number that was given back. False if it is in use or was never taken.
+  bool take_again(std::uint32_t number) { return std::erase(freed_, number) != 0; }
 
  private:
   std::uint32_t next_;
@@ -58,6 +60,15 @@ class ObjectTable {
     }
     if (number - first_ >= objects_.size()) {
       objects_.resize(number - first_ + 1);
+    }
+    objects_[number - first_] = std::move(object);
+    return true;
+  }
+
+  // Takes the object in under a number that an erased one had. False, and `object` untouched, if it is none.
+  bool insert_at(std::unique_ptr<Object>& object, std::uint32_t number) {
+    if (!numbers_.take_again(number)) {
+      return false;
     }
     objects_[number - first_] = std::move(object);
     return true;

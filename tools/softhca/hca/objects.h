@@ -36,7 +36,8 @@ enum class QpState : std::uint8_t {
   kErr = 6,
   kSuspended = 9
 };
-enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
+enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kXrc = 3, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
+constexpr bool is_reliable(QpType type) { return type == QpType::kRc || type == QpType::kXrc; }
 
 struct Eq {
   std::uint32_t eqn = 0;
@@ -120,6 +121,7 @@ struct Qp {
   Cq* recv_cq = nullptr;
   Srq* srq = nullptr;
   std::uint32_t uar = 0;
+  std::uint32_t xrcd = 0;  // of an XRC QP: the SRQs of this domain may be named to it
 
   PageList pages;  // receive queue first, then send queue
   bool has_sq = true, has_rq = true;
@@ -156,13 +158,20 @@ struct Qp {
 // Rights that an access needs; the mkey's and, for a remote access, the QP's must both allow it.
 enum class Access : std::uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, kRemoteAtomic };
 
+// Who uses a key: the protection domain and the QP that it is used for (0: none).
+struct KeyUser {
+  constexpr KeyUser(std::uint32_t pd, std::uint32_t qp = 0) : pdn(pd), qpn(qp) {}  // NOLINT: a PD alone is a user too
+  std::uint32_t pdn, qpn;
+};
+
 enum class MkeyFault : std::uint8_t {
   kNone,
   kNoSuchKey,  // unknown index, wrong tag byte, free
   kWrongPd,
+  kWrongQp,  // bound to another QP
   kNoRight,
   kOutOfBounds,
-  kNotMapped,  // the pages behind it are gone
+  kNotMapped,  // the pages behind it are gone, or it leads through too many keys
 };
 
 struct DmaRange {

@@ -62,14 +62,16 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   prm::GeneralCapabilities cap;
   set_queue_limits(profile, cap);
   set_port(profile, cap);
-  cap.rc = cap.uc = cap.ud = true;
-  cap.xrc = true;  // domains and SRQs only, without which stock mlx5_ib does not start: QPs of that type are refused
+  cap.rc = cap.uc = cap.ud = cap.xrc = true;
   cap.atomic = true;
   cap.cqe_version = 1;
   cap.sctr_data_cqe = true;
   cap.cq_resize = cap.cq_oi = cap.cq_eq_remap = true;
   cap.block_lb_mc = true;
   cap.dump_fill_mkey = cap.null_mkey = true;
+  cap.imaicl = cap.mkey_by_name = true;
+  cap.max_indirection = profile.max_indirection;
+  cap.log_max_klm_list_size = profile.log_max_klm_entries;
   cap.umr_modify_entity_size_disabled = true;  // page lists come with CREATE_MKEY, not by UMR work requests
   cap.umr_fence = prm::kUmrFenceNone;
   cap.uar_4k = true;

@@ -23,6 +23,8 @@ struct Profile {
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   std::uint8_t log_max_message_bytes = 30;
+  std::uint8_t max_indirection = 4;        // keys that name keys, in a row
+  std::uint8_t log_max_klm_entries = 16;   // of a key that names others
   std::uint8_t log_max_region_bytes = 47;  // a memory key's
   std::uint8_t log_port_mtu = 5;           // IBA code: 5 is 4096 bytes
   std::uint16_t gid_table_entries = 256;   // 8 << n

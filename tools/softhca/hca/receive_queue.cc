@@ -51,6 +51,8 @@ std::uint16_t waiting(Link& link, const Srq& srq) {
   return count <= (1u << srq.log_entries) ? count : std::uint16_t{0};
 }
 
+}  // namespace
+
 bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe) {
   const std::uint16_t count = waiting(link, srq);
   if (count == 0) {
@@ -69,8 +71,6 @@ bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe) {
   }
   return true;
 }
-
-}  // namespace
 
 bool ReceiveQueue::ring_has_next(Link& link, const Qp& qp) {
   if (!qp.has_rq || qp.srq != nullptr) {

@@ -17,6 +17,9 @@ struct ReceiveWqe {
   bool valid = true;  // false: the WQE could not be read or makes no sense
 };
 
+// Takes the next WQE of a shared receive queue. False if there is none.
+bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe);
+
 // Takes the next WQE of `qp.srq`, or of the ring if there is none, and keeps Qp::rq_consumed.
 class ReceiveQueue {
  public:

@@ -29,8 +29,6 @@ std::uint64_t timeout_ns(const Qp& qp) {
   return std::max(wire::ack_timeout_ns(qp.ack_timeout).value_or(0), kLeastTimeoutNs);
 }
 
-bool reliable(const Qp& qp) { return qp.type == QpType::kRc; }
-
 struct Operations {
   Operation first, middle, last, only;
 };
@@ -64,11 +62,13 @@ bool executes(QpType type, SendOpcode opcode) {
     case SendOpcode::kRdmaWrite:
     case SendOpcode::kRdmaWriteImmediate:
       return type != QpType::kUd;
+    case SendOpcode::kUmr:
+      return type != QpType::kUd;
     case SendOpcode::kSendInvalidate:
     case SendOpcode::kRdmaRead:
     case SendOpcode::kAtomicCompareSwap:
     case SendOpcode::kAtomicFetchAdd:
-      return type == QpType::kRc;
+      return is_reliable(type);
     default:
       return false;
   }
@@ -113,6 +113,12 @@ unsigned Requester::transmit(Link& link, Qp& qp, unsigned budget) {
       return sent_packets;
     }
     if (work->packets == 0) {  // failed, or done without the wire: completes in its turn
+      if (work->waits) {
+        if (sending_ != 0) {
+          return sent_packets;  // work before it may have to read the key's memory again
+        }
+        change_key(link, qp, *work);
+      }
       sending_ += work->request.failure ? 0 : 1;
       if (!finish_front(link, qp) || sending_ < works_.size()) {
         return sent_packets;
@@ -153,6 +159,7 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   work.cqe_bytes = 0;
   work.first_psn = assigned_psn_;
   work.packets = 0;
+  work.waits = false;
   if (!executes(qp.type, request.opcode)) {  // and so its body could not be read either
     request.failure = failure::kBadOpcode;
   }
@@ -166,14 +173,28 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   if (request.failure || request.opcode == SendOpcode::kNop) {
     return;
   }
+  if (request.opcode == SendOpcode::kUmr) {
+    work.waits = true;
+    return;
+  }
   work.packets = work.is_atomic() ? 1 : std::max<std::uint64_t>(1, (request.length_bytes + mtu - 1) / mtu);
   // A message of one packet finds its faults when that is built; others must not fail when half is sent.
   const Access access = work.has_response() ? Access::kLocalWrite : Access::kLocalRead;
-  if ((work.packets > 1 || work.has_response()) && !list_accessible(link, qp.pdn, request.list, access)) {
+  if ((work.packets > 1 || work.has_response()) && !list_accessible(link, {qp.pdn, qp.qpn}, request.list, access)) {
     request.failure = work.has_response() ? failure::kScatterFault : failure::kGatherFault;
     work.packets = 0;
   }
   assigned_psn_ += work.packets;
+}
+
+void Requester::change_key(Link& link, const Qp& qp, Work& work) {
+  work.waits = false;
+  const auto update = parse_key_update(work.request.immediate, work.request.body);
+  if (!update) {
+    work.request.failure = failure::kBadWqe;
+  } else if (!link.services.update_key({qp.pdn, qp.qpn}, *update)) {
+    work.request.failure = failure::kKeyUpdate;
+  }
 }
 
 bool Requester::may_start(const Work& work) const {
@@ -198,7 +219,7 @@ bool Requester::send_one(Link& link, Qp& qp, Work& work) {
     finish_front(link, qp);
     return false;
   }
-  if (!reliable(qp)) {  // what is sent is done
+  if (!is_reliable(qp.type)) {  // what is sent is done
     advance(link, next_psn_);
     return finish_front(link, qp);
   }
@@ -226,11 +247,12 @@ bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
   wire::Packet packet;
   packet.bth = header(qp, operation);
   packet.bth.solicited_event = is_last && request.solicited;
-  packet.bth.ack_request = reliable(qp) && (is_last || unasked_ + 1 >= window_ / 4);
+  packet.bth.ack_request = is_reliable(qp.type) && (is_last || unasked_ + 1 >= window_ / 4);
   if (qp.type == QpType::kUd) {
     packet.bth.destination_qpn = request.destination_qpn;
     packet.deth = {request.qkey, qp.qpn};
   }
+  packet.xrceth.srqn = request.xrc_srqn;
   packet.reth = {request.remote_address, request.rkey, static_cast<std::uint32_t>(request.length_bytes)};
   packet.imm_dt.immediate = request.immediate;
   packet.ieth.rkey = request.immediate;
@@ -260,6 +282,7 @@ bool Requester::send_read(Link& link, const Qp& qp, Work& work) {
   packet.bth = header(qp, Operation::kRdmaReadRequest);
   packet.bth.ack_request = true;
   packet.bth.solicited_event = work.request.solicited;
+  packet.xrceth.srqn = work.request.xrc_srqn;
   packet.reth = {work.request.remote_address + offset, work.request.rkey,
                  static_cast<std::uint32_t>(std::min(piece * mtu, work.request.length_bytes - offset))};
   wire::build_headers(packet, 0, link.port.reserve());
@@ -279,6 +302,7 @@ bool Requester::send_atomic(Link& link, const Qp& qp, Work& work) {
   packet.bth = header(qp, swaps ? Operation::kCompareSwap : Operation::kFetchAdd);
   packet.bth.ack_request = true;
   packet.bth.solicited_event = work.request.solicited;
+  packet.xrceth.srqn = work.request.xrc_srqn;
   packet.atomic_eth = {work.request.remote_address, work.request.rkey, work.request.swap_or_add,
                        swaps ? work.request.compare : 0};
   wire::build_headers(packet, 0, link.port.reserve());
@@ -397,7 +421,7 @@ void Requester::on_read_response(Link& link, Qp& qp, Work& work, std::uint64_t p
       expected_bytes <= std::min<std::size_t>(qp.inline_scatter_requester_bytes, work.cqe_data.size())) {
     std::memcpy(work.cqe_data.data(), packet.payload.data(), expected_bytes);
     work.cqe_bytes = static_cast<std::uint32_t>(expected_bytes);
-  } else if (!scatter(link, qp.pdn, work.request.list, offset, packet.payload)) {
+  } else if (!scatter(link, {qp.pdn, qp.qpn}, work.request.list, offset, packet.payload)) {
     fail_front(link, qp, failure::kScatterFault);
     return;
   }
@@ -411,7 +435,7 @@ void Requester::on_atomic_response(Link& link, Qp& qp, Work& work, const wire::P
   if (work.request.signaled && qp.inline_scatter_requester_bytes >= bytes.size()) {
     std::memcpy(work.cqe_data.data(), bytes.data(), bytes.size());
     work.cqe_bytes = bytes.size();
-  } else if (!scatter(link, qp.pdn, work.request.list, 0, bytes)) {
+  } else if (!scatter(link, {qp.pdn, qp.qpn}, work.request.list, 0, bytes)) {
     fail_front(link, qp, failure::kScatterFault);
     return;
   }
@@ -462,7 +486,7 @@ void Requester::advance(Link& link, std::uint64_t psn) {
 bool Requester::finish_front(Link& link, Qp& qp) {
   while (!works_.empty()) {
     Work& work = works_.front();
-    if (done_psn_ < work.first_psn) {
+    if (done_psn_ < work.first_psn || work.waits) {
       return true;
     }
     if (work.request.failure) {
@@ -491,7 +515,7 @@ void Requester::fail_front(Link& link, Qp& qp, Failure failure) {
   fail_send(link, qp, work.request.wqe_counter, work.request.opcode, failure);
   works_.pop();
   sending_ -= sending_ > 0;
-  if (reliable(qp)) {
+  if (is_reliable(qp.type)) {
     link.services.fail_qp(qp);
   } else if (qp.state != QpState::kErr) {
     qp.state = QpState::kSqEr;

@@ -49,6 +49,7 @@ class Requester {
     SendRequest request;
     std::uint64_t first_psn = 0;
     std::uint64_t packets = 0;
+    bool waits = false;           // changes a key, and is not executed yet
     std::uint32_t cqe_bytes = 0;  // response bytes kept for the CQE
     std::array<std::byte, 64> cqe_data;
 
@@ -86,6 +87,7 @@ class Requester {
   Work* next_work(Link& link, Qp& qp);
   void admit(Link& link, const Qp& qp, Work& work);
   bool may_start(const Work& work) const;
+  void change_key(Link& link, const Qp& qp, Work& work);
   bool send_one(Link& link, Qp& qp, Work& work);
   bool send_data(Link& link, const Qp& qp, Work& work);
   bool send_read(Link& link, const Qp& qp, Work& work);

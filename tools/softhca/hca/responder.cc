@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 namespace softhca::hca {
 namespace {
@@ -30,6 +31,16 @@ CqeOpcode receive_opcode(const wire::OpcodeInfo& info) {
     return CqeOpcode::kResponderSendImmediate;
   }
   return info.has(Headers::kIeth) ? CqeOpcode::kResponderSendInvalidate : CqeOpcode::kResponderSend;
+}
+
+// The protection domain whose keys a request may name: the QP's, or on an XRC QP that of the SRQ which the request
+// names. None if that is no SRQ of the QP's XRC domain.
+std::optional<std::uint32_t> pdn_of(Link& link, const Qp& qp, const wire::Packet& packet) {
+  if (qp.type != QpType::kXrc) {
+    return qp.pdn;
+  }
+  const Srq* const srq = link.services.find_srq(packet.xrceth.srqn);
+  return srq != nullptr && srq->kind == SrqKind::kXrc && srq->xrcd == qp.xrcd ? std::optional(srq->pdn) : std::nullopt;
 }
 
 }  // namespace
@@ -71,6 +82,12 @@ bool Responder::execute(Link& link, Qp& qp, const wire::Packet& packet) {
   if (verdict_ == Verdict::kNakSequence || verdict_ == Verdict::kNakRnr) {
     verdict_ = Verdict::kNone;
   }
+  const auto pdn = pdn_of(link, qp, packet);
+  if (!pdn) {
+    return refuse_invalid();
+  }
+  pdn_ = *pdn;
+  srqn_ = packet.xrceth.srqn;
   switch (packet.info().kind) {
     case Kind::kSend:
       return send(link, qp, packet);
@@ -97,7 +114,11 @@ bool Responder::sizes_fit(const Qp& qp, const wire::Packet& packet) const {
 
 bool Responder::take_receive(Link& link, Qp& qp) {
   // An unreliable message that was dropped has left its WQE.
-  if (!receive_in_use_ && !queue_.take(link, qp, receive_)) {
+  const auto take = [&] {
+    return qp.type == QpType::kXrc ? take_shared(link, *link.services.find_srq(srqn_), receive_)
+                                   : queue_.take(link, qp, receive_);
+  };
+  if (!receive_in_use_ && !take()) {
     verdict_ = Verdict::kNakRnr;
     gap_reported_ = true;
     return false;
@@ -105,6 +126,19 @@ bool Responder::take_receive(Link& link, Qp& qp) {
   receive_in_use_ = true;
   return receive_.valid ||
          refuse(NakCode::kRemoteOperationalError, failure::kBadWqe, EventType::kWorkQueueCatastrophic);
+}
+
+ReceiveSink Responder::sink(Link& link, const Qp& qp) const {
+  if (qp.type != QpType::kXrc) {
+    return receive_sink(qp);
+  }
+  const Srq* const srq = link.services.find_srq(srqn_);
+  return srq != nullptr ? receive_sink(*srq) : ReceiveSink{};
+}
+
+void Responder::fail_receive_in_use(Link& link, Qp& qp, Failure failure) {
+  receive_in_use_ = false;
+  fail_receive(link, qp, sink(link, qp), receive_.wqe_counter, failure);
 }
 
 bool Responder::send(Link& link, Qp& qp, const wire::Packet& packet) {
@@ -123,10 +157,10 @@ bool Responder::send(Link& link, Qp& qp, const wire::Packet& packet) {
     return refuse(NakCode::kInvalidRequest, failure::kReceiveTooShort, EventType::kWorkQueueInvalidRequest);
   }
   const bool in_cqe = begins && info.ends_message() && packet.payload.size() <= qp.inline_scatter_responder_bytes;
-  if (!in_cqe && !scatter(link, receive_.pdn, receive_.list, received_bytes_, packet.payload)) {
+  if (!in_cqe && !scatter(link, {receive_.pdn, qp.qpn}, receive_.list, received_bytes_, packet.payload)) {
     return refuse(NakCode::kRemoteOperationalError, failure::kScatterFault, EventType::kWorkQueueCatastrophic);
   }
-  if (info.has(Headers::kIeth) && !link.services.invalidate(qp, packet.ieth.rkey)) {
+  if (info.has(Headers::kIeth) && !link.services.invalidate({pdn_, qp.qpn}, packet.ieth.rkey)) {
     return refuse(NakCode::kRemoteAccessError, failure::kReceiveAccess, EventType::kWorkQueueAccessError);
   }
   received_bytes_ += packet.payload.size();
@@ -144,18 +178,18 @@ bool Responder::begin_write(Link& link, Qp& qp, const wire::Packet& packet) {
   if (write_target_.dma_bytes > kMaxMessageBytes) {
     return refuse_invalid();
   }
-  return (qp.remote_write && ends_accessible(link, write_target_.rkey, qp.pdn, write_target_.address,
+  return (qp.remote_write && ends_accessible(link, write_target_.rkey, {pdn_, qp.qpn}, write_target_.address,
                                              write_target_.dma_bytes, Access::kRemoteWrite)) ||
          refuse_access();
 }
 
-bool Responder::place_write(Link& link, Qp& qp, const wire::Packet& packet) {
+bool Responder::place_write(Link& link, const Qp& qp, const wire::Packet& packet) {
   const std::uint64_t after = received_bytes_ + packet.payload.size();
   if (packet.info().ends_message() ? after != write_target_.dma_bytes : after >= write_target_.dma_bytes) {
     return refuse_invalid();
   }
-  return write_key(link, write_target_.rkey, qp.pdn, write_target_.address + received_bytes_, Access::kRemoteWrite,
-                   packet.payload) ||
+  return write_key(link, write_target_.rkey, {pdn_, qp.qpn}, write_target_.address + received_bytes_,
+                   Access::kRemoteWrite, packet.payload) ||
          refuse_access();
 }
 
@@ -201,7 +235,7 @@ void Responder::complete_message(Link& link, Qp& qp, const wire::Packet& packet,
   completion.immediate_or_rkey = info.has(Headers::kImmDt) ? packet.imm_dt.immediate : packet.ieth.rkey;
   completion.source_qpn = qp.remote_qpn;
   completion.solicited = packet.bth.solicited_event;
-  complete_receive(link, qp, completion, data_in_cqe);
+  complete_receive(link, qp, sink(link, qp), completion, data_in_cqe);
 }
 
 bool Responder::room_for_response(const Qp& qp, bool repeated) const {
@@ -211,11 +245,12 @@ bool Responder::room_for_response(const Qp& qp, bool repeated) const {
   return waiting < static_cast<std::ptrdiff_t>(qp.max_target_rd_atomic);
 }
 
-bool Responder::readable(Link& link, const Qp& qp, const wire::Reth& reth) const {
-  return qp.remote_read && ends_accessible(link, reth.rkey, qp.pdn, reth.address, reth.dma_bytes, Access::kRemoteRead);
+bool Responder::readable(Link& link, const Qp& qp, std::uint32_t pdn, const wire::Reth& reth) const {
+  return qp.remote_read &&
+         ends_accessible(link, reth.rkey, {pdn, qp.qpn}, reth.address, reth.dma_bytes, Access::kRemoteRead);
 }
 
-Responder::Response Responder::read_response(const Qp& qp, const wire::Packet& packet) const {
+Responder::Response Responder::read_response(const Qp& qp, std::uint32_t pdn, const wire::Packet& packet) const {
   Response response;
   response.is_read = true;
   response.first_psn = packet.bth.psn;
@@ -223,6 +258,7 @@ Responder::Response Responder::read_response(const Qp& qp, const wire::Packet& p
   response.packets = packets_of(qp, packet.reth.dma_bytes);
   response.address = packet.reth.address;
   response.rkey = packet.reth.rkey;
+  response.pdn = pdn;
   response.bytes = packet.reth.dma_bytes;
   return response;
 }
@@ -231,11 +267,11 @@ bool Responder::read(Link& link, Qp& qp, const wire::Packet& packet) {
   if (message_ != Message::kNone || packet.reth.dma_bytes > kMaxMessageBytes || !room_for_response(qp, false)) {
     return refuse_invalid();
   }
-  if (!readable(link, qp, packet.reth)) {
+  if (!readable(link, qp, pdn_, packet.reth)) {
     return refuse_access();
   }
   msn_ = wire::psn_add(msn_, 1);
-  responses_.push_back(read_response(qp, packet));
+  responses_.push_back(read_response(qp, pdn_, packet));
   expected_psn_ = wire::psn_add(expected_psn_, responses_.back().packets);
   return true;
 }
@@ -247,7 +283,7 @@ bool Responder::atomic(Link& link, Qp& qp, const wire::Packet& packet) {
   }
   link.ranges.clear();
   if (!qp.remote_atomic ||
-      link.services.resolve(request.rkey, qp.pdn, request.address, sizeof(std::uint64_t), Access::kRemoteAtomic,
+      link.services.resolve(request.rkey, {pdn_, qp.qpn}, request.address, sizeof(std::uint64_t), Access::kRemoteAtomic,
                             link.ranges) != MkeyFault::kNone ||
       link.ranges.size() != 1) {
     return refuse_access();
@@ -286,8 +322,9 @@ void Responder::on_duplicate(Link& link, Qp& qp, const wire::Packet& packet) {
       const std::int32_t packets = -wire::psn_difference(packet.bth.psn, expected_psn_);
       const bool known = packet.reth.dma_bytes <= kMaxMessageBytes &&
                          packets_of(qp, packet.reth.dma_bytes) <= static_cast<std::uint32_t>(packets);
-      if (known && room_for_response(qp, true) && readable(link, qp, packet.reth)) {
-        responses_.push_back(read_response(qp, packet));
+      const auto pdn = pdn_of(link, qp, packet);
+      if (known && pdn && room_for_response(qp, true) && readable(link, qp, *pdn, packet.reth)) {
+        responses_.push_back(read_response(qp, *pdn, packet));
         responses_.back().repeated = true;
       }
       return;
@@ -333,8 +370,7 @@ void Responder::carry_out_refusal(Link& link, Qp& qp) {
   send_aeth(link, qp, expected_psn_, wire::Aeth::nak(msn_, refusal_.code));
   verdict_ = Verdict::kNone;
   if (receive_in_use_) {
-    receive_in_use_ = false;
-    fail_receive(link, qp, receive_.wqe_counter, refusal_.receive_failure);
+    fail_receive_in_use(link, qp, refusal_.receive_failure);
   } else {
     link.services.async_event(static_cast<std::uint8_t>(refusal_.event), qp.qpn, 0);
   }
@@ -380,7 +416,7 @@ bool Responder::send_response(Link& link, Qp& qp, Response& response) {
           ? Operation::kAtomicAcknowledge
           : (is_first ? (is_last ? Operation::kRdmaReadResponseOnly : Operation::kRdmaReadResponseFirst)
                       : (is_last ? Operation::kRdmaReadResponseLast : Operation::kRdmaReadResponseMiddle));
-  packet.bth.opcode = wire::opcode_of(wire::Transport::kRc, operation);
+  packet.bth.opcode = wire::opcode_of(wire_transport(qp.type), operation);
   packet.bth.migration_request = true;
   packet.bth.destination_qpn = qp.remote_qpn;
   packet.bth.psn = wire::psn_add(response.first_psn, index);
@@ -390,7 +426,7 @@ bool Responder::send_response(Link& link, Qp& qp, Response& response) {
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const std::size_t bytes = response.is_read ? std::min<std::uint64_t>(mtu, response.bytes - offset) : 0;
   const std::span<std::byte> payload = wire::build_headers(packet, bytes, link.port.reserve());
-  if (!read_key(link, response.rkey, qp.pdn, response.address + offset, Access::kRemoteRead, payload)) {
+  if (!read_key(link, response.rkey, {response.pdn, qp.qpn}, response.address + offset, Access::kRemoteRead, payload)) {
     // The memory went away after the request was accepted: its PSN is the one to refuse.
     expected_psn_ = packet.bth.psn;
     refuse_access();
@@ -423,7 +459,7 @@ void Responder::send_verdict(Link& link, Qp& qp) {
 
 void Responder::send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aeth aeth) {
   wire::Packet packet;
-  packet.bth.opcode = wire::opcode_of(wire::Transport::kRc, Operation::kAcknowledge);
+  packet.bth.opcode = wire::opcode_of(wire_transport(qp.type), Operation::kAcknowledge);
   packet.bth.migration_request = true;
   packet.bth.destination_qpn = qp.remote_qpn;
   packet.bth.psn = psn;
@@ -434,15 +470,14 @@ void Responder::send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aet
 
 void Responder::flush(Link& link, Qp& qp) {
   if (receive_in_use_) {
-    receive_in_use_ = false;
-    fail_receive(link, qp, receive_.wqe_counter, failure::kFlushedReceive);
+    fail_receive_in_use(link, qp, failure::kFlushedReceive);
   }
   responses_.clear();
   sent_responses_ = 0;
   verdict_ = Verdict::kNone;
   message_ = Message::kNone;
   while (const auto wqe_counter = queue_.take_for_flush(link, qp)) {
-    fail_receive(link, qp, *wqe_counter, failure::kFlushedReceive);
+    fail_receive(link, qp, receive_sink(qp), *wqe_counter, failure::kFlushedReceive);
   }
 }
 

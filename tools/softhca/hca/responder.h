@@ -54,7 +54,7 @@ class Responder {
     std::uint32_t msn = 0;
     std::uint32_t packets = 0, sent_packets = 0;
     std::uint64_t address = 0;
-    std::uint32_t rkey = 0;
+    std::uint32_t rkey = 0, pdn = 0;
     std::uint32_t bytes = 0;
     std::uint64_t original = 0;  // atomic
   };
@@ -77,15 +77,18 @@ class Responder {
   bool read(Link& link, Qp& qp, const wire::Packet& packet);
   bool atomic(Link& link, Qp& qp, const wire::Packet& packet);
   bool begin_write(Link& link, Qp& qp, const wire::Packet& packet);
-  bool place_write(Link& link, Qp& qp, const wire::Packet& packet);
+  bool place_write(Link& link, const Qp& qp, const wire::Packet& packet);
   bool sizes_fit(const Qp& qp, const wire::Packet& packet) const;
   // Takes the receive WQE of a message. False: there is none (an RNR NAK will say so) or it is unusable.
   bool take_receive(Link& link, Qp& qp);
+  void fail_receive_in_use(Link& link, Qp& qp, Failure failure);
+  // The sink of the receive WQE in use. Without a CQ if the SRQ that it came from has gone.
+  ReceiveSink sink(Link& link, const Qp& qp) const;
   void complete_message(Link& link, Qp& qp, const wire::Packet& packet, std::span<const std::byte> data_in_cqe);
 
   void on_duplicate(Link& link, Qp& qp, const wire::Packet& packet);
-  bool readable(Link& link, const Qp& qp, const wire::Reth& reth) const;
-  Response read_response(const Qp& qp, const wire::Packet& packet) const;
+  bool readable(Link& link, const Qp& qp, std::uint32_t pdn, const wire::Reth& reth) const;
+  Response read_response(const Qp& qp, std::uint32_t pdn, const wire::Packet& packet) const;
   // A requester has no more new requests under way than it may; repetitions come on top, and are dropped if many.
   bool room_for_response(const Qp& qp, bool repeated) const;
 
@@ -95,7 +98,7 @@ class Responder {
   void carry_out_refusal(Link& link, Qp& qp);
   void fail_local(Link& link, Qp& qp, Failure failure);
   // Why a datagram cannot be put into the receive WQE, after what could is put there.
-  Failure place_datagram(Link& link, const wire::Packet& packet, const wire::Received& received);
+  Failure place_datagram(Link& link, const Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
   bool send_response(Link& link, Qp& qp, Response& response);
   void send_verdict(Link& link, Qp& qp);
@@ -111,6 +114,8 @@ class Responder {
   ReceiveWqe receive_;
   bool receive_in_use_ = false;
   wire::Reth write_target_;
+  // Of the last new request: whose keys it may name, and on an XRC QP the SRQ that it names.
+  std::uint32_t pdn_ = 0, srqn_ = 0;
 
   std::vector<Response> responses_;  // a queue: those before sent_responses_ are done
   std::size_t sent_responses_ = 0;

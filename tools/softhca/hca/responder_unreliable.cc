@@ -19,8 +19,7 @@ constexpr std::size_t kIcrcBytes = 4;
 }  // namespace
 
 void Responder::fail_local(Link& link, Qp& qp, Failure failure) {
-  receive_in_use_ = false;
-  fail_receive(link, qp, receive_.wqe_counter, failure);
+  fail_receive_in_use(link, qp, failure);
   link.services.fail_qp(qp);
 }
 
@@ -42,7 +41,8 @@ void Responder::on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet
   }
 }
 
-Failure Responder::place_datagram(Link& link, const wire::Packet& packet, const wire::Received& received) {
+Failure Responder::place_datagram(Link& link, const Qp& qp, const wire::Packet& packet,
+                                  const wire::Received& received) {
   if (!receive_.valid) {
     return failure::kBadWqe;
   }
@@ -54,8 +54,8 @@ Failure Responder::place_datagram(Link& link, const wire::Packet& packet, const 
       wire::ip_header(flow, received.traffic_class, received.hop_limit, received.packet.size() + kIcrcBytes);
   std::array<std::byte, kGrhBytes> grh{};
   std::copy(ip.begin(), ip.end(), grh.end() - ip.size());
-  const bool placed = scatter(link, receive_.pdn, receive_.list, 0, grh) &&
-                      scatter(link, receive_.pdn, receive_.list, kGrhBytes, packet.payload);
+  const bool placed = scatter(link, {receive_.pdn, qp.qpn}, receive_.list, 0, grh) &&
+                      scatter(link, {receive_.pdn, qp.qpn}, receive_.list, kGrhBytes, packet.payload);
   return placed ? Failure{} : failure::kScatterFault;
 }
 
@@ -63,7 +63,7 @@ void Responder::on_datagram(Link& link, Qp& qp, const wire::Packet& packet, cons
   if (packet.deth.qkey != qp.qkey || packet.payload.size() > mtu_bytes(qp) || !queue_.take(link, qp, receive_)) {
     return;
   }
-  if (const Failure failure = place_datagram(link, packet, received)) {
+  if (const Failure failure = place_datagram(link, qp, packet, received)) {
     fail_local(link, qp, failure);
     return;
   }
@@ -76,7 +76,7 @@ void Responder::on_datagram(Link& link, Qp& qp, const wire::Packet& packet, cons
   completion.source_qpn = packet.deth.source_qpn;
   completion.has_grh = true;
   completion.solicited = packet.bth.solicited_event;
-  complete_receive(link, qp, completion, {});
+  complete_receive(link, qp, receive_sink(qp), completion, {});
 }
 
 }  // namespace softhca::hca

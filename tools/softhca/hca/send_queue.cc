@@ -63,10 +63,13 @@ void take_address(Link& link, const Qp& qp, const umlx5::wqe::AddressVector& add
   request.route = {*destination, address.remote_lid_or_udp_sport, address.traffic_class};
 }
 
-void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendRequest& request) {
+umlx5::wqe::Transport wqe_transport(QpType type) {
   using Transport = umlx5::wqe::Transport;
-  const auto parsed =
-      umlx5::wqe::parse_send_wqe(wqe, qp.type == QpType::kUd ? Transport::kDatagram : Transport::kConnected);
+  return type == QpType::kUd ? Transport::kDatagram : type == QpType::kXrc ? Transport::kXrc : Transport::kConnected;
+}
+
+void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendRequest& request) {
+  const auto parsed = umlx5::wqe::parse_send_wqe(wqe, wqe_transport(qp.type));
   if (!parsed) {
     request.failure = failure::kBadWqe;
     return;
@@ -74,6 +77,8 @@ void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendReq
   if (parsed->has_address_vector) {
     take_address(link, qp, parsed->address_vector, request);
   }
+  request.body.assign(parsed->body.begin(), parsed->body.end());
+  request.xrc_srqn = parsed->xrc_srqn & 0xffffff;
   request.remote_address = parsed->remote_address.address;
   request.rkey = parsed->remote_address.rkey;
   request.swap_or_add = parsed->atomic.swap_add;

@@ -23,11 +23,13 @@ struct SendRequest {
   std::uint64_t remote_address = 0;
   std::uint32_t rkey = 0;
   std::uint64_t swap_or_add = 0, compare = 0;
+  std::uint32_t xrc_srqn = 0;  // on an XRC QP
   // Of a datagram.
   std::uint32_t destination_qpn = 0, qkey = 0;
   wire::Route route;
   std::vector<DataPiece> list;
   std::vector<std::byte> inline_data;
+  std::vector<std::byte> body;     // of an opcode that changes a key
   std::uint64_t length_bytes = 0;  // of the list
   Failure failure;                 // why it cannot be executed
 };

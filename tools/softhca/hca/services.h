@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/key_update.h"
 #include "tools/softhca/hca/objects.h"
 
 namespace softhca::hca {
@@ -23,12 +24,15 @@ class Services {
   virtual bool has_gid(std::uint8_t index) = 0;
 
   // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
-  virtual MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
-                            std::vector<DmaRange>& ranges) = 0;
+  virtual MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
+                            Access access, std::vector<DmaRange>& ranges) = 0;
 
-  // Frees `key` as a SEND with Invalidate that arrived on `qp` asks. False, and nothing changed, if it is not a key
-  // that this QP may invalidate.
-  virtual bool invalidate(const Qp& qp, std::uint32_t key) = 0;
+  // Frees `key` as a SEND with Invalidate for `user` asks. False, and nothing changed, if it is not a key that it may
+  // invalidate.
+  virtual bool invalidate(const KeyUser& user, std::uint32_t key) = 0;
+
+  // Changes a key as a UMR WQE of `user` asks. False, and nothing changed, if that is not possible.
+  virtual bool update_key(const KeyUser& user, const KeyUpdate& update) = 0;
 
   // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
   // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error

@@ -147,6 +147,7 @@ std::uint32_t device_flags(const Capabilities& caps) {
   flags |= caps.pkv ? std::uint32_t{IB_UVERBS_DEVICE_BAD_PKEY_CNTR} : 0;
   flags |= caps.qkv ? std::uint32_t{IB_UVERBS_DEVICE_BAD_QKEY_CNTR} : 0;
   flags |= caps.apm ? std::uint32_t{IB_UVERBS_DEVICE_AUTO_PATH_MIG} : 0;
+  flags |= caps.imaicl ? std::uint32_t{IB_UVERBS_DEVICE_MEM_WINDOW | IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B} : 0;
   flags |= caps.xrc ? std::uint32_t{IB_UVERBS_DEVICE_XRC} : 0;
   return flags;
 }
@@ -172,6 +173,7 @@ ib_uverbs_query_device_resp device_attributes(RdmaDevice& device) {
   r.max_cq = 1u << caps.log_max_cq;
   r.max_cqe = (1u << caps.log_max_cq_sz) - 1;
   r.max_mr = 1u << caps.log_max_mkey;
+  r.max_mw = caps.imaicl ? r.max_mr : 0;
   r.max_pd = 1u << caps.log_max_pd;
   r.max_qp_rd_atom = 1u << caps.log_max_ra_req_qp;
   r.max_qp_init_rd_atom = 1u << caps.log_max_ra_res_qp;

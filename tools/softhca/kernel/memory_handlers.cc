@@ -1,4 +1,4 @@
-// Protection domains, memory regions, XRC domains, address handles, UAR pages, DEVX commands.
+// Protection domains, memory regions and windows, address handles, UAR pages, DEVX commands.
 #include <fmt/format.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -27,6 +27,8 @@ constexpr std::uint32_t kWritableAccess = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVER
                                           IB_UVERBS_ACCESS_REMOTE_ATOMIC | IB_UVERBS_ACCESS_MW_BIND;
 constexpr std::uint32_t kReregTranslation = 1, kReregPd = 2, kReregAccess = 4;
 constexpr std::uint64_t kUarMapCommand = 9;
+constexpr std::uint8_t kWindowType1 = 1, kWindowType2 = 2;
+constexpr std::uint32_t kKlmAlign = 4;  // entries
 
 int check_access(std::uint32_t access) {
   constexpr std::uint32_t kNeedLocalWrite = IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC;
@@ -35,7 +37,8 @@ int check_access(std::uint32_t access) {
 }
 
 // The key that the device makes for a region.
-std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr) {
+// `again`: the key that it replaces and whose number it keeps, 0 if there is none.
+std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr, std::uint32_t again = 0) {
   if (const int error = pin_user_memory(mr.start, mr.length, (mr.access & kWritableAccess) != 0); error != 0) {
     return std::unexpected(error);
   }
@@ -46,8 +49,8 @@ std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr) {
   }
   const auto octowords = static_cast<std::uint32_t>((entries.size() + 1) / 2);
   entries.resize(std::size_t{octowords} * 2);
-  const std::uint8_t variant = request.device().next_mkey_variant();
-  prm::CreateMkeyIn in{.header = {.opcode = prm::Opcode::kCreateMkey, .uid = request.uid()}};
+  const auto variant = again != 0 ? static_cast<std::uint8_t>(again) : request.device().next_mkey_variant();
+  prm::CreateMkeyIn in{.header = {.opcode = prm::Opcode::kCreateMkey, .uid = request.uid()}, .mkey_index = again >> 8};
   in.translations_octword_actual_size = octowords;
   in.mkey = {.umr_en = true,
              .a = (mr.access & IB_UVERBS_ACCESS_REMOTE_ATOMIC) != 0,
@@ -68,6 +71,23 @@ std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr) {
     return std::unexpected(out.error());
   }
   return out->number << 8 | variant;
+}
+
+// Gives a region's key, which peers know, a new meaning. What is refused leaves the key as it was.
+std::expected<std::uint32_t, int> replace_mkey(Request& request, Mr& old, const Mr& changed) {
+  // All that can be wrong with the new region shows when a key of its own is made for it.
+  const auto trial = create_mkey(request, changed);
+  if (!trial) {
+    return trial;
+  }
+  if (const int error = command_on_object(request.firmware(), prm::Opcode::kDestroyMkey, request.uid(), *trial >> 8);
+      error != 0) {
+    return std::unexpected(error);
+  }
+  if (const int error = old.release(request.device()); error != 0) {
+    return std::unexpected(error);
+  }
+  return create_mkey(request, changed, old.key);
 }
 
 template <typename T>
@@ -103,31 +123,6 @@ int write_dealloc_pd(Request& request) {
 
 int query_pd(Request& request) {
   return request.put_value(MLX5_IB_ATTR_QUERY_PD_RESP_PDN, request.object<Pd>(MLX5_IB_ATTR_QUERY_PD_HANDLE)->number);
-}
-
-int open_xrcd(Request& request) {
-  ib_uverbs_open_xrcd asked{};
-  if (const int error = request.get_core(asked); error != 0) {
-    return error;
-  }
-  if (!request.device().caps().xrc) {
-    return EOPNOTSUPP;
-  }
-  if (asked.fd != UINT32_MAX) {
-    log(LogLevel::kInfo, "OPEN_XRCD: a domain shared through a file is not supported");
-    return EOPNOTSUPP;
-  }
-  const auto number = allocate(request.firmware(), prm::Opcode::kAllocXrcd, request.uid());
-  if (!number) {
-    return number.error();
-  }
-  return request.put_core(request.adopt(std::make_unique<Xrcd>(request.uid(), *number)));
-}
-
-int write_close_xrcd(Request& request) {
-  ib_uverbs_close_xrcd asked{};
-  const int error = request.get_core(asked);
-  return error != 0 ? error : destroy_by_handle<Xrcd>(request, asked.xrcd_handle);
 }
 
 int reg_mr(Request& request) {
@@ -186,16 +181,10 @@ int rereg_mr(Request& request) {
   if (changed.pd == nullptr) {
     return EINVAL;
   }
-  const auto key = create_mkey(request, changed);
+  const auto key = replace_mkey(request, *old, changed);
   if (!key) {
     return key.error();
   }
-  if (const int error = old->release(request.device()); error != 0) {
-    changed.key = *key;
-    changed.release(request.device());
-    return error;
-  }
-  old->key = *key;
   old->access = changed.access;
   old->start = changed.start;
   old->length = changed.length;
@@ -224,6 +213,57 @@ int query_mr(Request& request) {
   return error != 0 || !request.has(UVERBS_ATTR_QUERY_MR_RESP_IOVA)
              ? error
              : request.put_value(UVERBS_ATTR_QUERY_MR_RESP_IOVA, mr.iova);
+}
+
+int alloc_mw(Request& request) {
+  ib_uverbs_alloc_mw asked{};
+  if (const int error = request.get_core(asked); error != 0) {
+    return error;
+  }
+  mlx5_ib_alloc_mw driver{};
+  request.get_driver(driver);
+  if (driver.comp_mask != 0 || driver.reserved1 != 0 || driver.reserved2 != 0 ||
+      !request.driver_in_is_zero_from(sizeof driver)) {
+    return EOPNOTSUPP;
+  }
+  if (!request.device().caps().imaicl) {
+    return EOPNOTSUPP;
+  }
+  const Pd* const pd = request.file().find<Pd>(asked.pd_handle);
+  if (pd == nullptr || (asked.mw_type != kWindowType1 && asked.mw_type != kWindowType2)) {
+    return EINVAL;
+  }
+  const std::uint8_t variant = request.device().next_mkey_variant();
+  prm::CreateMkeyIn in{.header = {.opcode = prm::Opcode::kCreateMkey, .uid = request.uid()}};
+  in.mkey = {.free = true,
+             .umr_en = true,
+             .lr = true,
+             .access_mode_1_0 = static_cast<std::uint8_t>(prm::MkeyMode::kKlm),
+             .qpn = prm::kMkeyAnyQp,
+             .mkey_7_0 = variant,
+             .en_rinval = asked.mw_type == kWindowType2,
+             .pd = pd->number,
+             .translations_octword_size = driver.num_klms <= kKlmAlign ? kKlmAlign : (driver.num_klms + 3u) & ~3u};
+  const auto out = command<prm::ObjectOut>(request.firmware(), in);
+  if (!out) {
+    return out.error();
+  }
+  const std::uint32_t key = out->number << 8 | variant;
+  auto window = std::make_unique<Mw>(request.uid(), key);
+  window->use(request.file().find<Pd>(asked.pd_handle));
+  const std::uint32_t handle = request.adopt(std::move(window));
+  struct Response {
+    std::uint32_t handle, rkey;
+  };
+  return request.put_core(Response{handle, key});
+}
+
+int write_dealloc_mw(Request& request) {
+  struct {
+    std::uint32_t mw_handle;
+  } asked{};
+  const int error = request.get_core(asked);
+  return error != 0 ? error : destroy_by_handle<Mw>(request, asked.mw_handle);
 }
 
 int create_ah(Request& request) {

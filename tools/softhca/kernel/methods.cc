@@ -68,6 +68,7 @@ constexpr AttrSpec kAsyncAlloc[] = {
 constexpr AttrSpec kDestroyPd[] = {handle(UVERBS_ATTR_DESTROY_PD_HANDLE, Access::kDestroy, UVERBS_OBJECT_PD)};
 constexpr AttrSpec kDestroyXrcd[] = {handle(UVERBS_ATTR_DESTROY_XRCD_HANDLE, Access::kDestroy, UVERBS_OBJECT_XRCD)};
 constexpr AttrSpec kDestroyMr[] = {handle(UVERBS_ATTR_DESTROY_MR_HANDLE, Access::kDestroy, UVERBS_OBJECT_MR)};
+constexpr AttrSpec kDestroyMw[] = {handle(UVERBS_ATTR_DESTROY_MW_HANDLE, Access::kDestroy, UVERBS_OBJECT_MW)};
 constexpr AttrSpec kDestroyAh[] = {handle(UVERBS_ATTR_DESTROY_AH_HANDLE, Access::kDestroy, UVERBS_OBJECT_AH)};
 constexpr AttrSpec kQueryPd[] = {handle(MLX5_IB_ATTR_QUERY_PD_HANDLE, Access::kRead, UVERBS_OBJECT_PD),
                                  out(MLX5_IB_ATTR_QUERY_PD_RESP_PDN, 4)};
@@ -156,6 +157,7 @@ constexpr Method kMethods[] = {
     {UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, "XRCD.DESTROY", kDestroyXrcd, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, "MR.DESTROY", kDestroyMr, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, "MR.QUERY", kQueryMr, h::query_mr},
+    {UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, "MW.DESTROY", kDestroyMw, h::destroy},
     {UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, "AH.DESTROY", kDestroyAh, h::destroy},
     {UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, "CQ.CREATE", kCreateCq, h::create_cq},
     {UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY, "CQ.DESTROY", kDestroyCq, h::destroy_cq},
@@ -188,6 +190,8 @@ constexpr WriteCommand kWriteCommands[] = {
     {IB_USER_VERBS_CMD_REG_MR, "REG_MR", 40, 12, true, true, h::reg_mr},
     {IB_USER_VERBS_CMD_REREG_MR, "REREG_MR", 48, 8, true, true, h::rereg_mr},
     {IB_USER_VERBS_CMD_DEREG_MR, "DEREG_MR", 4, 0, false, false, h::write_dereg_mr},
+    {IB_USER_VERBS_CMD_ALLOC_MW, "ALLOC_MW", 16, 8, true, true, h::alloc_mw},
+    {IB_USER_VERBS_CMD_DEALLOC_MW, "DEALLOC_MW", 4, 0, false, false, h::write_dealloc_mw},
     {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, "CREATE_COMP_CHANNEL", 8, 4, true, false, h::create_comp_channel},
     {IB_USER_VERBS_CMD_CREATE_CQ, "CREATE_CQ", 32, 8, true, true, h::write_create_cq},
     {IB_USER_VERBS_CMD_RESIZE_CQ, "RESIZE_CQ", 16, 4, true, true, h::resize_cq},

@@ -64,6 +64,8 @@ int reg_mr(Request&);
 int rereg_mr(Request&);
 int write_dereg_mr(Request&);
 int query_mr(Request&);
+int alloc_mw(Request&);
+int write_dealloc_mw(Request&);
 int create_ah(Request&);
 int write_destroy_ah(Request&);
 int alloc_uar(Request&);

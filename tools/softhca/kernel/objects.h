@@ -2,15 +2,18 @@
 #pragma once
 
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/qp_transition.h"
 #include "tools/softhca/kernel/rdma_device.h"
+#include "wqe/prm/qp.h"
 
 namespace softhca::kernel {
 
@@ -68,10 +71,13 @@ struct Pd final : Numbered {
   Pd(std::uint16_t devx_uid, std::uint32_t pdn) : Numbered(kType, devx_uid, pdn, umlx5::wqe::prm::Opcode::kDeallocPd) {}
 };
 
-struct Xrcd final : Numbered {
+// One opening of an XRC domain.
+struct Xrcd final : Object {
   static constexpr std::uint16_t kType = UVERBS_OBJECT_XRCD;
-  Xrcd(std::uint16_t devx_uid, std::uint32_t xrcdn)
-      : Numbered(kType, devx_uid, xrcdn, umlx5::wqe::prm::Opcode::kDeallocXrcd) {}
+  Xrcd(std::uint16_t devx_uid, std::shared_ptr<XrcDomain> opened)
+      : Object(kType, devx_uid), domain(std::move(opened)) {}
+  int release(RdmaDevice& device) override;
+  std::shared_ptr<XrcDomain> domain;
 };
 
 struct Uar final : Numbered {
@@ -90,6 +96,16 @@ struct Mr final : Object {
   std::uint64_t start = 0, length = 0, iova = 0;
   std::uint32_t access = 0;
   Pd* pd = nullptr;
+};
+
+// A memory window: a key that work requests bind to a part of a region.
+struct Mw final : Object {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_MW;
+  Mw(std::uint16_t devx_uid, std::uint32_t window_key) : Object(kType, devx_uid), key(window_key) {}
+  int release(RdmaDevice& device) override {
+    return command_on_object(device.firmware(), umlx5::wqe::prm::Opcode::kDestroyMkey, uid, key >> 8);
+  }
+  const std::uint32_t key;
 };
 
 struct Ah final : Object {
@@ -127,6 +143,22 @@ struct Srq final : Numbered {
   std::uint32_t entries = 0;  // a power of two; one less may be posted
   std::uint32_t max_sge = 0;
 };
+
+// QPC.st of a QP type of the verbs that a QP context has.
+constexpr umlx5::wqe::prm::ServiceType service_of(std::uint32_t qp_type) {
+  using umlx5::wqe::prm::ServiceType;
+  switch (qp_type) {
+    case IB_UVERBS_QPT_RC:
+      return ServiceType::kRc;
+    case IB_UVERBS_QPT_UC:
+      return ServiceType::kUc;
+    case IB_UVERBS_QPT_XRC_INI:
+    case IB_UVERBS_QPT_XRC_TGT:
+      return ServiceType::kXrc;
+    default:
+      return ServiceType::kUd;
+  }
+}
 
 struct Qp final : Numbered {
   static constexpr std::uint16_t kType = UVERBS_OBJECT_QP;

@@ -56,11 +56,11 @@ struct QpRequest {
   Cq* send_cq = nullptr;
   Cq* receive_cq = nullptr;
   Srq* srq = nullptr;
+  Xrcd* xrcd = nullptr;
   std::shared_ptr<EventFile> async = nullptr;
 
-  bool has_rq() const {
-    return srq == nullptr && cap.max_recv_wr != 0 && type != IB_UVERBS_QPT_XRC_INI && type != IB_UVERBS_QPT_XRC_TGT;
-  }
+  bool is_xrc() const { return type == IB_UVERBS_QPT_XRC_INI || type == IB_UVERBS_QPT_XRC_TGT; }
+  bool has_rq() const { return srq == nullptr && cap.max_recv_wr != 0 && !is_xrc(); }
 };
 
 int check_type(Request& request, const QpRequest& asked) {
@@ -77,9 +77,11 @@ int check_type(Request& request, const QpRequest& asked) {
       }
       return asked.pd == nullptr || asked.send_cq == nullptr || asked.receive_cq == nullptr ? EINVAL : 0;
     }
-    case IB_UVERBS_QPT_RAW_PACKET:
     case IB_UVERBS_QPT_XRC_INI:
+      return !caps.xrc ? EOPNOTSUPP : asked.pd == nullptr || asked.send_cq == nullptr ? EINVAL : 0;
     case IB_UVERBS_QPT_XRC_TGT:
+      return !caps.xrc ? EOPNOTSUPP : asked.xrcd == nullptr ? EINVAL : 0;
+    case IB_UVERBS_QPT_RAW_PACKET:
     case IB_UVERBS_QPT_DRIVER:
       log(LogLevel::kInfo, fmt::format("QP type {} is not supported", asked.type));
       return EOPNOTSUPP;
@@ -145,14 +147,36 @@ int check_create_flags(Request& request, const QpRequest& asked) {
   return (asked.create_flags & ~supported) != 0 ? EOPNOTSUPP : 0;
 }
 
-prm::ServiceType service_of(std::uint32_t type) {
-  return type == IB_UVERBS_QPT_RC   ? prm::ServiceType::kRc
-         : type == IB_UVERBS_QPT_UC ? prm::ServiceType::kUc
-                                    : prm::ServiceType::kUd;
+// The objects that a QP's context names: the program's, or the device's own where the type has none.
+struct Named {
+  std::uint16_t uid = 0;
+  std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0, srqn = 0, xrcdn = 0;
+};
+
+Named named_by(Request& request, const QpRequest& asked) {
+  const DeviceResources& own = request.device().resources();
+  Named named{.pdn = own.pdn(),
+              .send_cqn = own.cqn(),
+              .receive_cqn = own.cqn(),
+              .srqn = asked.is_xrc() ? own.xrc_srqn() : 0,
+              .xrcdn = own.xrcdn()};
+  if (asked.type == IB_UVERBS_QPT_XRC_TGT) {
+    named.xrcdn = asked.xrcd->domain->number;
+    return named;
+  }
+  named.uid = request.uid();
+  named.pdn = asked.pd->number;
+  named.send_cqn = asked.send_cq->number;
+  if (!asked.is_xrc()) {
+    named.receive_cqn = asked.receive_cq->number;
+    named.srqn = asked.srq != nullptr ? asked.srq->number : 0;
+  }
+  return named;
 }
 
 void set_scatter_to_cqe(prm::Qpc& qpc, const QpRequest& asked, std::uint32_t flags) {
-  if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 || asked.type == IB_UVERBS_QPT_UD) {
+  const bool connected = asked.type == IB_UVERBS_QPT_RC || asked.type == IB_UVERBS_QPT_UC;
+  if ((flags & MLX5_QP_FLAG_SCATTER_CQE) == 0 || !connected) {
     return;
   }
   qpc.cs_res = asked.receive_cq->cqe_bytes == 128 ? prm::kScatterResponder64 : prm::kScatterResponder32;
@@ -162,27 +186,30 @@ void set_scatter_to_cqe(prm::Qpc& qpc, const QpRequest& asked, std::uint32_t fla
   }
 }
 
-prm::Qpc context_of(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver, std::uint32_t flags) {
+prm::Qpc context_of(Request& request, const QpRequest& asked, const Named& named, const mlx5_ib_create_qp& driver,
+                    std::uint32_t flags) {
   prm::Qpc qpc{.st = service_of(asked.type), .pm_state = prm::kPathMigrated};
   qpc.wq_signature = (flags & MLX5_QP_FLAG_SIGNATURE) != 0;
   qpc.block_lb_mc = (asked.create_flags & IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK) != 0;
   qpc.req_e2e_credit_mode = (flags & MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE) != 0 ? 1 : 0;
-  qpc.pd = asked.pd->number;
+  qpc.pd = named.pdn;
   qpc.uar_page = driver.bfreg_index;
   qpc.user_index = request.file().context()->cqe_version != 0 ? driver.uidx : 0;
   if (asked.has_rq()) {
     qpc.log_rq_size = static_cast<std::uint8_t>(std::countr_zero(driver.rq_wqe_count));
     qpc.log_rq_stride = static_cast<std::uint8_t>(driver.rq_wqe_shift - 4);
   }
-  qpc.rq_type = asked.srq != nullptr ? prm::RqType::kSrq
-                : asked.has_rq()     ? prm::RqType::kRegular
-                                     : prm::RqType::kZeroLength;
-  qpc.srqn_rmpn_xrqn = asked.srq != nullptr ? asked.srq->number : 0;
-  qpc.no_sq = driver.sq_wqe_count == 0;
+  const bool is_target = asked.type == IB_UVERBS_QPT_XRC_TGT;
+  qpc.rq_type = asked.srq != nullptr || is_target ? prm::RqType::kSrq
+                : asked.has_rq()                  ? prm::RqType::kRegular
+                                                  : prm::RqType::kZeroLength;
+  qpc.srqn_rmpn_xrqn = named.srqn;
+  qpc.xrcd = named.xrcdn;
+  qpc.no_sq = driver.sq_wqe_count == 0 || is_target;
   qpc.log_sq_size = qpc.no_sq ? 0 : static_cast<std::uint8_t>(std::countr_zero(driver.sq_wqe_count));
-  qpc.cqn_snd = asked.send_cq->number;
-  qpc.cqn_rcv = asked.receive_cq->number;
-  qpc.dbr_addr = driver.db_addr;
+  qpc.cqn_snd = named.send_cqn;
+  qpc.cqn_rcv = named.receive_cqn;
+  qpc.dbr_addr = is_target ? 0 : driver.db_addr;
   set_scatter_to_cqe(qpc, asked, flags);
   return qpc;
 }
@@ -208,9 +235,9 @@ std::expected<PageRun, int> pages_of(const mlx5_ib_create_qp& driver, prm::Qpc& 
   return pages;
 }
 
-std::unique_ptr<Qp> qp_of(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver,
+std::unique_ptr<Qp> qp_of(const QpRequest& asked, const Named& named, const mlx5_ib_create_qp& driver,
                           std::uint32_t flags, std::uint32_t qpn) {
-  auto qp = std::make_unique<Qp>(request.uid(), qpn);
+  auto qp = std::make_unique<Qp>(named.uid, qpn);
   qp->qp_type = static_cast<std::uint8_t>(asked.type);
   qp->signal_all = asked.signal_all;
   if (asked.has_rq()) {
@@ -218,10 +245,11 @@ std::unique_ptr<Qp> qp_of(Request& request, const QpRequest& asked, const mlx5_i
     qp->rq_entries = driver.rq_wqe_count;
     qp->rq_max_sge = (1u << driver.rq_wqe_shift) / kSegmentBytes - signature;
   }
-  qp->pdn = asked.pd->number;
-  qp->send_cqn = asked.send_cq->number;
-  qp->receive_cqn = asked.receive_cq->number;
+  qp->pdn = named.pdn;
+  qp->send_cqn = named.send_cqn;
+  qp->receive_cqn = named.receive_cqn;
   qp->doorbell_record = driver.db_addr;
+  qp->use(asked.xrcd);
   qp->use(asked.pd);
   qp->use(asked.send_cq);
   qp->use(asked.receive_cq);
@@ -247,9 +275,10 @@ std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
   if (error != 0) {
     return std::unexpected(error);
   }
-  prm::CreateQpIn in{.header = {.opcode = prm::Opcode::kCreateQp, .uid = request.uid()},
+  const Named named = named_by(request, asked);
+  prm::CreateQpIn in{.header = {.opcode = prm::Opcode::kCreateQp, .uid = named.uid},
                      .ece = request.device().caps().ece_support ? driver.ece_options : 0,
-                     .qpc = context_of(request, asked, driver, flags)};
+                     .qpc = context_of(request, asked, named, driver, flags)};
   const auto pages = pages_of(driver, in.qpc);
   if (!pages) {
     return std::unexpected(pages.error());
@@ -263,7 +292,7 @@ std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
       {.user_handle = asked.user_handle,
        .completions = nullptr,
        .asynchronous = asked.async != nullptr ? asked.async : request.file().default_async_file()});
-  const QpNumbers numbers{request.adopt(qp_of(request, asked, driver, flags, out->number)), out->number};
+  const QpNumbers numbers{request.adopt(qp_of(asked, named, driver, flags, out->number)), out->number};
   mlx5_ib_create_qp_resp response{};
   response.bfreg_index = 1u << 31;  // the UAR page is the program's own choice
   response.ece_options = out->ece;
@@ -281,6 +310,10 @@ QpRequest request_of(Request& request, const In& in) {
                .max_recv_sge = in.max_recv_sge,
                .max_inline_data = in.max_inline_data};
   asked.signal_all = in.sq_sig_all != 0;
+  if (in.qp_type == IB_UVERBS_QPT_XRC_TGT) {  // has no PD, and its domain's handle in that place
+    asked.xrcd = request.file().find<Xrcd>(in.pd_handle);
+    return asked;
+  }
   asked.pd = request.file().find<Pd>(in.pd_handle);
   asked.send_cq = request.file().find<Cq>(in.send_cq_handle);
   asked.receive_cq = request.file().find<Cq>(in.recv_cq_handle);
@@ -383,6 +416,7 @@ int create_qp(Request& request) {
                   .send_cq = request.object<Cq>(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
                   .receive_cq = request.object<Cq>(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
                   .srq = request.object<Srq>(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+                  .xrcd = request.object<Xrcd>(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE),
                   .async = request.event_file(UVERBS_ATTR_CREATE_QP_EVENT_FD)};
   const auto numbers = add_qp(request, asked);
   if (!numbers) {
@@ -442,7 +476,7 @@ int query_qp(Request& request) {
   if (qp == nullptr) {
     return EINVAL;
   }
-  const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = request.uid()}, .number = qp->number};
+  const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = qp->uid}, .number = qp->number};
   const auto out = command<prm::QueryQpOut>(request.firmware(), in);
   if (!out) {
     return out.error();

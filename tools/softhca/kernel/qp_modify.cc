@@ -77,7 +77,8 @@ std::uint32_t optional_parameters_of(std::uint32_t mask) {
 
 // What each change may carry besides its required fields, by transport.
 std::uint32_t allowed_parameters(State from, State to, std::uint8_t qp_type) {
-  const bool rc = qp_type == IB_UVERBS_QPT_RC, uc = qp_type == IB_UVERBS_QPT_UC;
+  const bool uc = qp_type == IB_UVERBS_QPT_UC;
+  const bool rc = !uc && qp_type != IB_UVERBS_QPT_UD;  // and XRC
   constexpr std::uint32_t kRights = prm::kOptRre | prm::kOptRwe | prm::kOptRae;
   if (from == State::kInit && to == State::kInit) {
     return prm::kOptPkeyIndex | prm::kOptPrimaryPort | (rc ? kRights : uc ? prm::kOptRwe : prm::kOptQkey);
@@ -181,9 +182,7 @@ void set_rights(prm::Qpc& qpc, const Qp& qp, const ib_uverbs_modify_qp& m) {
 std::expected<prm::Qpc, int> context_of(Request& request, const Qp& qp, const ib_uverbs_modify_qp& m) {
   const std::uint32_t mask = m.attr_mask;
   prm::Qpc qpc{.pm_state = prm::kPathMigrated};
-  qpc.st = qp.qp_type == IB_UVERBS_QPT_RC   ? prm::ServiceType::kRc
-           : qp.qp_type == IB_UVERBS_QPT_UC ? prm::ServiceType::kUc
-                                            : prm::ServiceType::kUd;
+  qpc.st = service_of(qp.qp_type);
   if (qp.qp_type == IB_UVERBS_QPT_UD) {
     qpc.mtu = kDatagramMtu;
     qpc.log_msg_max = kDatagramLogMessage;
@@ -258,9 +257,9 @@ int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece) {
   if (!opcode) {
     return EINVAL;
   }
-  const prm::InputHeader header{.opcode = *opcode, .uid = request.uid()};
+  const prm::InputHeader header{.opcode = *opcode, .uid = qp->uid};
   if (to == State::kReset || to == State::kErr) {
-    if (const int error = command_on_object(request.firmware(), *opcode, request.uid(), qp->number); error != 0) {
+    if (const int error = command_on_object(request.firmware(), *opcode, qp->uid, qp->number); error != 0) {
       return error;
     }
     remember(*qp, m, to);

@@ -76,16 +76,15 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .rc = all.rc,
           .uc = all.uc,
           .ud = all.ud,
-          // The device tells the stock kernel of XRC, whose driver does not start without its domains and SRQs; there
-          // is no data path for programs to use.
-          .xrc = false,
+          .xrc = all.xrc,
           .cq_moderation = all.cq_moderation,
           .cq_resize = all.cq_resize,
           .cqe_compression = all.cqe_compression,
           .cqe_128_always = all.cqe_128_always,
           .qp_packet_based = all.qp_packet_based,
           .sctr_data_cqe = all.sctr_data_cqe,
-          .block_lb_mc = all.block_lb_mc};
+          .block_lb_mc = all.block_lb_mc,
+          .imaicl = all.imaicl};
 }
 
 std::string gid_text(const Gid& gid) {
@@ -169,6 +168,11 @@ int RdmaDevice::bring_up() {
     return events.error();
   }
   events_ = std::move(*events);
+  auto resources = DeviceResources::create(firmware_, events_->eqn_of_vector(0));
+  if (!resources) {
+    return resources.error();
+  }
+  resources_ = std::move(*resources);
   return set_gid(0, gid_of_ipv4(identity_.ipv4_address));
 }
 

@@ -1,17 +1,20 @@
 // One RDMA device as the kernel presents it: what mlx5_core and mlx5_ib know of a device, whoever opens it.
 #pragma once
 
-
+#include <sys/types.h>
 
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "tools/softhca/kernel/device_resources.h"
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/firmware.h"
 #include "uapi/error.h"
@@ -39,7 +42,7 @@ struct Capabilities {
   std::uint32_t max_qp_mcg = 0, device_frequency_khz = 0;
   bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
-       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false;
+       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false;
   bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
 };
 
@@ -50,6 +53,17 @@ Gid gid_of_ipv4(std::uint32_t address);
 
 // The Ethernet address that stands for a RoCE peer; none if the GID has no route from here.
 std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid);
+
+// An XRC domain on the device; freed with the last that has it open.
+struct XrcDomain {
+  XrcDomain(Firmware& device_firmware, std::uint32_t xrcdn) : firmware(device_firmware), number(xrcdn) {}
+  ~XrcDomain();
+  XrcDomain(const XrcDomain&) = delete;
+  XrcDomain& operator=(const XrcDomain&) = delete;
+
+  Firmware& firmware;
+  const std::uint32_t number;
+};
 
 class RdmaDevice {
  public:
@@ -78,6 +92,11 @@ class RdmaDevice {
   // True in the process that started the device; a forked child has no device.
   bool is_own_process() const;
 
+  const DeviceResources& resources() const { return *resources_; }
+  // The open XRC domain that stands for a file, by its device and inode; empty if none is open. A device belongs to one
+  // process, and so does what the file stands for.
+  std::weak_ptr<XrcDomain>& xrc_domain_of(dev_t device, ino_t inode) { return xrc_domains_[{device, inode}]; }
+
   std::uint8_t next_mkey_variant() { return mkey_variant_++; }
 
  private:
@@ -95,6 +114,8 @@ class RdmaDevice {
   std::uint32_t dump_fill_mkey_ = 0;
   std::uint8_t mkey_variant_ = 1;
   std::unique_ptr<EventHub> events_;
+  std::unique_ptr<DeviceResources> resources_;
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<XrcDomain>> xrc_domains_;
   std::mutex command_mutex_;
 };
 

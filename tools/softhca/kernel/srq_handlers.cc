@@ -71,7 +71,7 @@ std::expected<std::uint32_t, int> create_on_device(Request& request, const SrqRe
     in.xrc_srqc.log_page_size = g.log_page;
     in.xrc_srqc.page_offset = g.page_offset;
     in.xrc_srqc.dbr_addr = g.doorbell_record;
-    in.xrc_srqc.xrcd = asked.xrcd->number;
+    in.xrc_srqc.xrcd = asked.xrcd->domain->number;
     in.xrc_srqc.cqn = asked.cq->number;
     in.xrc_srqc.pd = asked.pd->number;
     in.xrc_srqc.user_index = driver.uidx;

@@ -43,6 +43,8 @@ std::string_view requester_name(unsigned opcode) {
       return "CS";
     case kFetchAdd:
       return "FA";
+    case kUmr:
+      return "UMR";
     default:
       return "?";
   }
@@ -227,7 +229,7 @@ Srq* Device::find_srq(std::uint32_t srqn) {
   return found == srqs.end() ? nullptr : found->second.get();
 }
 
-MkeyFault Device::resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+MkeyFault Device::resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                           std::vector<DmaRange>& ranges) {
   ++resolves;
   if (bytes == 0) {
@@ -238,7 +240,7 @@ MkeyFault Device::resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va
     return MkeyFault::kNoSuchKey;
   }
   const Key& known = found->second;
-  if (known.pdn != pdn) {
+  if (known.pdn != user.pdn) {
     return MkeyFault::kWrongPd;
   }
   const bool allowed = access == Access::kLocalRead || (access == Access::kLocalWrite && known.local_write) ||
@@ -262,13 +264,18 @@ MkeyFault Device::resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va
   return MkeyFault::kNone;
 }
 
-bool Device::invalidate(const Qp& qp, std::uint32_t key) {
+bool Device::invalidate(const KeyUser& user, std::uint32_t key) {
   const auto found = keys.find(key);
-  if (found == keys.end() || !found->second.may_invalidate || found->second.pdn != qp.pdn) {
+  if (found == keys.end() || !found->second.may_invalidate || found->second.pdn != user.pdn) {
     return false;
   }
   keys.erase(found);
   return true;
+}
+
+bool Device::update_key(const KeyUser&, const KeyUpdate& update) {
+  updates.push_back(update);
+  return !refuses_updates;
 }
 
 void Device::complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
@@ -338,6 +345,7 @@ Bytes Queue::encode(const WorkRequest& request) const {
     wqe.resize(wqe.size() + bytes);
     return std::span{wqe}.last(bytes);
   };
+  append(request.body_bytes);
   if (qp->type == QpType::kUd && request.opcode != kNop) {
     const auto vector = append(48);
     put<std::uint32_t>(vector, 0, request.address.qkey);
@@ -348,6 +356,9 @@ Bytes Queue::encode(const WorkRequest& request) const {
     put<std::uint32_t>(vector, 28, std::uint32_t{request.address.sgid_index} << 20);
     put<std::uint16_t>(vector, 42, 0xffff);
     put<std::uint32_t>(vector, 44, request.address.ipv4);
+  }
+  if (qp->type == QpType::kXrc && request.opcode != kNop) {
+    put<std::uint32_t>(append(16), 0, request.xrc_srqn);
   }
   const bool atomic = request.opcode == kCompareSwap || request.opcode == kFetchAdd;
   if (atomic || request.opcode == kRead || request.opcode == kWrite || request.opcode == kWriteImmediate) {
@@ -464,6 +475,7 @@ SharedQueue::SharedQueue(Device& device, std::uint32_t srqn, std::uint8_t log_en
   srq->pages = pages_of(ring, 0);
   doorbell_record = device.memory.allocate(4);
   srq->doorbell_record = address_of(doorbell_record);
+  srq->cq = &cq;
 }
 
 void SharedQueue::post_receive(const std::vector<Sge>& list) {

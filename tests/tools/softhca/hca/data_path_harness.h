@@ -184,15 +184,18 @@ class Device final : public Services {
   std::map<std::uint32_t, Key> keys;
   std::map<const Cq*, std::vector<Completion>> completions;
   std::vector<Event> events;
+  std::vector<KeyUpdate> updates;
+  bool refuses_updates = false;
   std::size_t resolves = 0;
 
   AddressSpace& dma() override { return memory; }
   Qp* find_qp(std::uint32_t qpn) override;
   Srq* find_srq(std::uint32_t srqn) override;
   bool has_gid(std::uint8_t index) override { return index <= 1; }
-  MkeyFault resolve(std::uint32_t key, std::uint32_t pdn, std::uint64_t va, std::uint64_t bytes, Access access,
+  MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;
-  bool invalidate(const Qp& qp, std::uint32_t key) override;
+  bool invalidate(const KeyUser& user, std::uint32_t key) override;
+  bool update_key(const KeyUser& user, const KeyUpdate& update) override;
   void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
                 bool solicited) override;
   void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) override;
@@ -224,6 +227,7 @@ enum WqeOpcode : std::uint8_t {
   kRead = 0x10,
   kCompareSwap = 0x11,
   kFetchAdd = 0x12,
+  kUmr = 0x25,
 };
 
 // Where a datagram goes.
@@ -245,6 +249,8 @@ struct WorkRequest {
   std::uint32_t immediate = 0;
   std::uint8_t fm_ce_se = 0x08;  // always a CQE
   Address address = {};          // on a UD queue
+  std::uint32_t xrc_srqn = 0;    // on an XRC queue
+  std::size_t body_bytes = 0;    // zeros behind the control segment of a UMR
 };
 
 // The program's side of a QP.
@@ -288,6 +294,7 @@ class SharedQueue {
   void post_receive(const std::vector<Sge>& list);
 
   Srq* srq;
+  Cq cq;  // where it reports if it is an XRC SRQ
   std::span<std::byte> ring, doorbell_record;
 
  private:

@@ -79,8 +79,10 @@ TEST_F(RefusalsTest, CreateEq) {
 TEST_F(RefusalsTest, CreateMkey) {
   const std::uint64_t start = address_of(page());
   expect_all(mkey_words(pd, start, 4096), {start, 0},
-             {{"KLM", {{0x10, 2u << 8}}, kBadParam, Syndrome::kMkeyMode},
-              {"by name", {{8, 5}}, kBadParam, Syndrome::kMkeyByName},
+             {{"KSM", {{0x10, 3u << 8}}, kBadParam, Syndrome::kMkeyMode},
+              {"by a name never used", {{8, 5}}, kBadIndex, Syndrome::kMkeyByName},
+              {"keys, more than declared", {{0x10, 2u << 8}, {0x44, 0}}, kBadParam, Syndrome::kMkeyTranslations},
+              {"keys, list ends", {{0x10, 2u << 8}, {0x60, 2}}, kBadInputLength, Syndrome::kPageListTooShort},
               {"umem", {{0xc, 1u << 30}}, kBadParam, Syndrome::kUmemUnsupported},
               {"signature", {{0x1c, 1u << 30 | pd}}, kBadParam, Syndrome::kMkeyBsf},
               {"whole space by pages", {{0x1c, 1u << 31 | pd}}, kBadParam, Syndrome::kMkeyLength},
@@ -111,7 +113,7 @@ TEST_F(RefusalsTest, CreateSrq) {
 
 TEST_F(RefusalsTest, CreateQp) {
   expect_all(qp_words(pd, uar, cqn, record(1)), {address_of(queue)},
-             {{"XRC", {{0x18, 3u << 16}}, kBadParam, Syndrome::kQpType},
+             {{"MLX", {{0x18, 4u << 16}}, kBadParam, Syndrome::kQpType},
               {"DCI", {{0x18, 5u << 16}}, kBadParam, Syndrome::kQpType},
               {"offload", {{0x18, 1u << 4}}, kBadParam, Syndrome::kQpOffload},
               {"extension", {{8, 1u << 31}}, kBadParam, Syndrome::kQpExtension},
@@ -257,16 +259,18 @@ TEST_F(RefusalsTest, WhatIsOfferedIsThere) {
   ASSERT_EQ(run(16, {{0, 0x0100u << 16}, {4, 1}}, {}, 0x1010), kOk);
   const Bytes cap = out;
   const auto word = [&](std::size_t offset) { return get<std::uint32_t>(cap, 0x10 + offset); };
-  // Transports: rc bit 0, uc 1, ud 2 of word 0x44 are QP types 0, 1, 2. dct is bit 5 of 0x40.
+  // Transports: rc bit 0, uc 1, ud 2 of word 0x44 are QP types 0, 1, 2; xrc is bit 3. dct is bit 5 of 0x40.
   for (const std::uint32_t type : {0u, 1u, 2u}) {
     EXPECT_EQ(word(0x44) >> type & 1, 1u);
     EXPECT_EQ(create_qp(type), kOk) << type;
   }
+  EXPECT_EQ(word(0x44) >> 3 & 1, 1u);
   EXPECT_EQ(word(0x40) >> 5 & 1, 0u);
   EXPECT_EQ(create_qp(6), kBadParam);
-  // Not there, so not offered: memory windows (imaicl, bit 14), alternate paths (17), on-demand paging (24), key
+  EXPECT_EQ(word(0x44) >> 14 & 1, 1u) << "memory windows (imaicl)";
+  // Not there, so not offered: alternate paths (17), on-demand paging (24), key
   // violation counters (qkv 9, pkv 8), CQ moderation (29), rates, WQE signatures, compression.
-  EXPECT_EQ(word(0x44) & (1u << 14 | 1u << 17 | 1u << 24 | 1u << 9 | 1u << 8 | 1u << 29), 0u);
+  EXPECT_EQ(word(0x44) & (1u << 17 | 1u << 24 | 1u << 9 | 1u << 8 | 1u << 29), 0u);
   EXPECT_EQ(word(0x3c) >> 16, 0u);
   EXPECT_EQ(word(0x40) >> 11 & 1, 0u);
   EXPECT_EQ(word(0xb4) & 1, 0u);

@@ -1,7 +1,9 @@
 // Requests as stock libmlx5 44 and libibverbs 44 send them, and wrong ones; errno values are ib_uverbs' and mlx5_ib's.
 #include "tools/softhca/kernel/uverbs_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -428,20 +430,124 @@ TEST_F(UverbsFileTest, AddressHandleGivesTheMac) {
   EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), EINVAL);
 }
 
-TEST_F(UverbsFileTest, XrcIsNotThere) {
+TEST_F(UverbsFileTest, MemoryWindowsAreKeysToBind) {
+  open_all();
+  ib_uverbs_alloc_mw good{};
+  good.pd_handle = pd;
+  good.mw_type = 1;
+  std::array<std::uint32_t, 2> response{};
+  for (const std::uint8_t type : {1, 2}) {
+    ib_uverbs_alloc_mw request = good;
+    request.mw_type = type;
+    ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_ALLOC_MW, request, response), 0);
+    EXPECT_NE(response[1], 0u);
+    EXPECT_EQ(destroy(UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, UVERBS_ATTR_DESTROY_PD_HANDLE, pd), EBUSY);
+    EXPECT_EQ(destroy(UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, UVERBS_ATTR_DESTROY_MW_HANDLE, response[0]), 0);
+  }
+  for (const std::uint8_t type : {0, 3}) {
+    ib_uverbs_alloc_mw request = good;
+    request.mw_type = type;
+    EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ALLOC_MW, request, response), EINVAL) << int{type};
+  }
+  ib_uverbs_alloc_mw request = good;
+  request.pd_handle = cq;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ALLOC_MW, request, response), EINVAL);
+}
+
+TEST_F(UverbsFileTest, ARegionThatIsRegisteredAgainKeepsItsKey) {
+  open_all();
+  std::array<std::uint32_t, 3> mr{};
+  const std::uint64_t start = address_of(memory);
+  ASSERT_EQ(reg_mr(pd, start, 4096, IB_UVERBS_ACCESS_LOCAL_WRITE, mr), 0);
+  const auto fault = [&](std::uint64_t va, hca::Access access) {
+    std::vector<hca::DmaRange> ranges;
+    return firmware.hca().resolve(mr[2], pdn, va, 8, access, ranges);
+  };
+  EXPECT_EQ(fault(start, hca::Access::kRemoteWrite), hca::MkeyFault::kNoRight);
+  ib_uverbs_rereg_mr request{};
+  request.mr_handle = mr[0];
+  request.flags = 4;
+  request.access_flags = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE;
+  std::array<std::uint32_t, 2> keys{};
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_REREG_MR, request, keys), 0);
+  EXPECT_EQ(keys, (std::array{mr[1], mr[2]}));
+  EXPECT_EQ(fault(start, hca::Access::kRemoteWrite), hca::MkeyFault::kNone);
+  request.flags = 1;
+  request.start = request.hca_va = start + 8192;
+  request.length = 4096;
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_REREG_MR, request, keys), 0);
+  EXPECT_EQ(keys, (std::array{mr[1], mr[2]}));
+  EXPECT_EQ(fault(start, hca::Access::kRemoteWrite), hca::MkeyFault::kOutOfBounds);
+  EXPECT_EQ(fault(start + 8192, hca::Access::kRemoteWrite), hca::MkeyFault::kNone) << "with the rights it has";
+  request.start = request.hca_va = 4096;  // not mapped: nothing changes
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_REREG_MR, request, keys), EFAULT);
+  EXPECT_EQ(fault(start + 8192, hca::Access::kRemoteWrite), hca::MkeyFault::kNone);
+}
+
+TEST_F(UverbsFileTest, AnXrcTargetBelongsToItsDomain) {
+  open_all();
+  std::uint32_t xrcd = 0;
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, std::array<std::uint32_t, 4>{0, 0, UINT32_MAX, 0}, xrcd), 0);
+  mlx5_ib_create_qp driver{};
+  driver.flags = MLX5_QP_FLAG_UAR_PAGE_INDEX;
+  const std::uint64_t user_handle = 1, type = IB_UVERBS_QPT_XRC_TGT;
+  ib_uverbs_qp_cap cap{};
+  std::uint32_t qpn = 0;
+  mlx5_ib_create_qp_resp response{};
+  const auto create = [&](bool with_domain) {
+    Ioctl request(UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+    if (with_domain) {
+      request.handle(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+    }
+    return request.handle(UVERBS_ATTR_CREATE_QP_HANDLE)
+        .in(UVERBS_ATTR_CREATE_QP_TYPE, type)
+        .in(UVERBS_ATTR_CREATE_QP_USER_HANDLE, user_handle)
+        .in(UVERBS_ATTR_CREATE_QP_CAP, cap)
+        .out(UVERBS_ATTR_CREATE_QP_RESP_CAP, cap)
+        .out(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, qpn)
+        .in(UVERBS_ATTR_UHW_IN, driver)
+        .out(UVERBS_ATTR_UHW_OUT, response)
+        .run(*file);
+  };
+  EXPECT_EQ(create(false), EINVAL);
+  ASSERT_EQ(create(true), 0);
+  const hca::Qp* const qp = firmware.hca().find_qp(qpn);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(qp->type, hca::QpType::kXrc);
+  EXPECT_FALSE(qp->has_sq);
+  EXPECT_EQ(qp->xrcd, file->find<Xrcd>(xrcd)->domain->number);
+  EXPECT_EQ(destroy(UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd), EBUSY);
+}
+
+struct OpenXrcd {
+  std::uint64_t response = 0;
+  std::int32_t fd = -1;
+  std::uint32_t flags = 0;
+};
+
+TEST_F(UverbsFileTest, AnXrcDomainIsPrivateOrAFiles) {
   open_context();
-  struct {
-    std::uint64_t response;
-    std::uint32_t fd, flags;
-  } const open{0, UINT32_MAX, 0};
   std::uint32_t handle = 0;
-  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, open, handle), EOPNOTSUPP);
-  std::array<std::byte, 304> core{};
-  std::array<std::byte, 104> driver{};
-  ASSERT_EQ(invoke(*file, 0x80000001, std::uint64_t{0}, core, Nothing{}, driver), 0);
-  ib_uverbs_ex_query_device_resp device_attributes{};
-  std::memcpy(&device_attributes, core.data(), sizeof device_attributes);
-  EXPECT_EQ(device_attributes.base.device_cap_flags & 1u << 20, 0u);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{}, handle), 0);
+  const int fd = ::memfd_create("xrcd", MFD_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = fd}, handle), EAGAIN) << "none is open";
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = fd, .flags = O_CREAT}, handle), 0);
+  const int same_file = ::dup(fd);
+  std::uint32_t second = 0;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = same_file}, second), 0);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = fd, .flags = O_CREAT | O_EXCL}, second), EINVAL);
+  EXPECT_EQ(file->find<Xrcd>(handle)->domain, file->find<Xrcd>(second)->domain);
+  for (const std::uint32_t opened : {handle, second}) {
+    EXPECT_EQ(Ioctl(UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY)
+                  .handle(UVERBS_ATTR_DESTROY_XRCD_HANDLE, opened)
+                  .run(*file),
+              0);
+  }
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = fd}, handle), EAGAIN) << "closed with its last";
+  ::close(same_file);
+  ::close(fd);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_OPEN_XRCD, OpenXrcd{.fd = fd, .flags = O_CREAT}, handle), EBADF);
 }
 
 TEST_F(UverbsFileTest, DevxAnswersCapabilities) {

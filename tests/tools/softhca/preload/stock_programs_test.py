@@ -72,6 +72,10 @@ class StockPrograms(unittest.TestCase):
             with self.subTest(program):
                 self.assertIn("100 iters in", self.pair(program, "-g", "0", "-n", "100", "-e"))
 
+    def test_xsrq_pingpong(self):
+        for more in ([], ["-e"]):
+            self.assertIn("success", self.pair("ibv_xsrq_pingpong", "-d", "mlx5_0", "-g", "0", *more))
+
     def test_rc_pingpong_checks_its_data(self):
         self.assertIn("100 iters in", self.pair("ibv_rc_pingpong", "-g", "0", "-n", "100", "-c", "-s", "20000"))
 
