@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 namespace umlx5::tools {
 
@@ -48,18 +47,6 @@ Expected<FoundDevice> choose_device(const std::vector<FoundDevice>& devices, std
     names += (names.empty() ? "" : ", ") + device.info.name + (device.info.software ? " (software)" : "");
   }
   return fail(ENODEV, fmt::format("there is no device '{}'; there are: {}", name, names));
-}
-
-Expected<std::size_t> soft_device_count(const char* value) {
-  const std::string_view text = value == nullptr ? "" : value;
-  std::size_t count = 1;
-  if (!text.empty()) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || count > 64) {
-      return fail(0, fmt::format("UMLX5_SOFT_DEVICES is '{}', and not a number from 0 to 64", text));
-    }
-  }
-  return count;
 }
 
 }  // namespace umlx5::tools

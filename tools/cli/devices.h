@@ -26,8 +26,4 @@ Expected<std::vector<FoundDevice>> list_devices(std::span<uapi::DeviceSource* co
 // kind, or, if there is none, the first of the other kind. Errors: ENODEV, with the names of those that exist.
 Expected<FoundDevice> choose_device(const std::vector<FoundDevice>& devices, std::string_view name, Prefer prefer);
 
-// How many software devices there are to be: the value of UMLX5_SOFT_DEVICES (0..64), 1 if it is null or empty.
-// Errors: 0, with the value in the text.
-Expected<std::size_t> soft_device_count(const char* value);
-
 }  // namespace umlx5::tools

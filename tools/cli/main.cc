@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <variant>
@@ -25,7 +24,7 @@ int main(int argc, char** argv) {
     return answer->exit_code;
   }
   uapi::KernelDevices kernel;
-  const auto soft_devices = tools::soft_device_count(std::getenv("UMLX5_SOFT_DEVICES"));
+  const auto soft_devices = softhca::device_count_from_environment();
   if (!soft_devices) {
     fmt::print(stderr, "umlx5: {}\n", soft_devices.error().what);
     return 2;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "tools/softhca/kernel/uverbs_file.h"
@@ -38,6 +41,20 @@ class SoftChannel final : public Channel {
 };
 
 }  // namespace
+
+umlx5::Expected<std::size_t> device_count_from_environment() {
+  constexpr std::size_t kMost = 64;
+  const char* const value = std::getenv("UMLX5_SOFT_DEVICES");
+  const std::string_view text = value == nullptr ? "" : value;
+  std::size_t count = 1;
+  if (!text.empty()) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count > kMost) {
+      return umlx5::fail(EINVAL, fmt::format("UMLX5_SOFT_DEVICES is '{}', and not a number from 0 to {}", text, kMost));
+    }
+  }
+  return count;
+}
 
 SoftDeviceSource::SoftDeviceSource(std::size_t count) : from_environment_(true), slots_(count) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {

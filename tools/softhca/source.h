@@ -1,6 +1,7 @@
 // Soft devices as a source of devices for the driver.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,10 @@
 #include "uapi/channel.h"
 
 namespace softhca {
+
+// How many soft devices a process is to have: UMLX5_SOFT_DEVICES, a number from 0 to 64, or 1 if it is unset or empty.
+// Errors: EINVAL, with the value in the text.
+umlx5::Expected<std::size_t> device_count_from_environment();
 
 // `count` soft devices of this process, "mlx5_0" and so on. A device comes to be when it is first opened, and lives as
 // long as the source or a channel of it. Thread-safe.

@@ -76,18 +76,6 @@ TEST(ChooseDevice, NoDeviceAtAll) {
             "there is no mlx5 device, and no software device (UMLX5_SOFT_DEVICES is 0)");
 }
 
-TEST(SoftDeviceCount, FromTheVariable) {
-  EXPECT_EQ(soft_device_count(nullptr), 1u);
-  EXPECT_EQ(soft_device_count(""), 1u);
-  EXPECT_EQ(soft_device_count("0"), 0u);
-  EXPECT_EQ(soft_device_count("64"), 64u);
-  for (const char* bad : {"65", "-1", "two", "2x", " 2"}) {
-    const auto refused = soft_device_count(bad);
-    ASSERT_FALSE(refused) << bad;
-    EXPECT_NE(refused.error().what.find(bad), std::string::npos);
-  }
-}
-
 TEST(ListDevices, ASourcesErrorIsPassedOn) {
   Source kernel({}, false, EACCES), soft({"soft0"}, true);
   EXPECT_EQ(chosen(kernel, soft, "", Prefer::kHardware), "cannot list");

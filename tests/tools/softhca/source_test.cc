@@ -58,6 +58,25 @@ TEST(SoftDeviceSource, ErrorsNameTheirVariable) {
   EXPECT_EQ(source.open({.name = "mlx5_9", .path = "soft:mlx5_9"}).error().errno_value, ENODEV);
 }
 
+TEST(SoftDeviceCount, IsAWholeNumberUpTo64) {
+  ::unsetenv("UMLX5_SOFT_DEVICES");
+  EXPECT_EQ(device_count_from_environment(), 1u);
+  const auto count = [](const char* value) {
+    ::setenv("UMLX5_SOFT_DEVICES", value, 1);
+    return device_count_from_environment();
+  };
+  EXPECT_EQ(count(""), 1u);
+  EXPECT_EQ(count("0"), 0u);
+  EXPECT_EQ(count("64"), 64u);
+  for (const char* bad : {"65", "-1", "two", "2x", " 2", "99999999999999999999"}) {
+    const auto refused = count(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().errno_value, EINVAL);
+    EXPECT_NE(refused.error().what.find(bad), std::string::npos);
+  }
+  ::unsetenv("UMLX5_SOFT_DEVICES");
+}
+
 TEST(SoftDevice, IdleDeviceSleeps) {
   SoftDeviceSource source;
   const auto channel = source.open(source.list().value().front());

@@ -3,7 +3,7 @@
 //
 // The tree of sysfs_tree.h stands for /sys/class/infiniband*; an opened uverbs node is a descriptor of /dev/null (a
 // character device, as libibverbs checks) whose ioctl, write and mmap go to a Channel of the soft HCA. Event
-// descriptors are real ones and need nothing here. UMLX5_SOFT_DEVICES says how many devices there are (1 if unset).
+// descriptors are real ones and need nothing here. UMLX5_SOFT_DEVICES says how many devices there are (source.h).
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -42,17 +41,6 @@ using umlx5::uapi::Channel;
 
 constexpr int kNetlinkRdma = 20;
 constexpr std::size_t kTrackedDescriptors = 65536;
-
-// UMLX5_SOFT_DEVICES, or 1.
-std::size_t device_count() {
-  const char* text = std::getenv("UMLX5_SOFT_DEVICES");
-  std::size_t count = 1;
-  if (text != nullptr && std::from_chars(text, text + std::strlen(text), count).ec != std::errc{}) {
-    fmt::print(stderr, "umlx5: UMLX5_SOFT_DEVICES={} is no number; 1 device is made\n", text);
-    count = 1;
-  }
-  return count;
-}
 
 // The next definition of a libc function, looked up once.
 template <typename Function>
@@ -176,11 +164,18 @@ class Shim {
       : source_(std::move(source)), tree_(std::move(tree)) {}
 
   static Shim* make() {
-    auto source = std::make_unique<softhca::SoftDeviceSource>(device_count());
+    const auto none = [](const umlx5::Error& error) {
+      fmt::print(stderr, "umlx5: no soft devices: {}\n", error.message());
+      return nullptr;
+    };
+    const auto count = softhca::device_count_from_environment();
+    if (!count) {
+      return none(count.error());
+    }
+    auto source = std::make_unique<softhca::SoftDeviceSource>(*count);
     auto tree = SysfsTree::create(*source);
     if (!tree) {
-      fmt::print(stderr, "umlx5: no soft devices: {}\n", tree.error().message());
-      return nullptr;
+      return none(tree.error());
     }
     auto* shim = new Shim(std::move(source), std::move(*tree));
     std::atexit([] { get()->tree_.remove(); });

@@ -67,6 +67,13 @@ class StockPrograms(unittest.TestCase):
         for line in ("hca_id:\tmlx5_0", "vendor_part_id:\t\t\t4125", "PORT_ACTIVE", "RoCE v2", "link_layer:\t\tEthernet"):
             self.assertIn(line, done.stdout)
 
+    def test_a_bad_number_of_devices_is_refused(self):
+        done = subprocess.run(["ibv_devinfo"], env=dict(environment(), UMLX5_SOFT_DEVICES="2x"), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT_S)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("UMLX5_SOFT_DEVICES is '2x', and not a number from 0 to 64", done.stdout)
+        self.assertNotIn("hca_id", done.stdout)
+
     def test_pingpong_with_events(self):
         for program in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong"):
             with self.subTest(program):
