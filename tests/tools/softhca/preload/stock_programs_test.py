@@ -4,41 +4,20 @@
 They were written against real adapters and know nothing of this device, so what they accept is independent of us.
 """
 import signal
-import socket
 import subprocess
 import sys
-import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "tests/tools/cases")
 import cases  # noqa: E402
-from preload import environment_with  # noqa: E402
+from preload import environment_with, free_port, wait_until_listening  # noqa: E402
 
 TIME_LIMIT_S = 60
 
 
 def environment():
     return environment_with("tools/softhca/preload/libumlx5_preload.so")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until_listening(port, server):
-    """The programs tell nobody when they listen; /proc does."""
-    end = time.monotonic() + TIME_LIMIT_S
-    wanted = f":{port:04X} "
-    while time.monotonic() < end and server.poll() is None:
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-            with open(table) as lines:
-                if any(wanted in line and " 0A " in line for line in lines):
-                    return
-        time.sleep(0.02)
-    raise AssertionError(f"the server does not listen on {port}")
 
 
 class StockPrograms(unittest.TestCase):
