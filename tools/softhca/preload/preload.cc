@@ -114,6 +114,16 @@ class Shim {
     return found == files_.end() ? nullptr : found->second;
   }
 
+  // A second descriptor of an opened node.
+  void add(int fd, std::shared_ptr<Channel> channel) {
+    if (fd < 0 || static_cast<std::size_t>(fd) >= kTrackedDescriptors) {
+      return;  // it stays one of /dev/null
+    }
+    std::unique_lock lock(mutex_);
+    files_[fd] = std::move(channel);
+    ours_[fd].store(true, std::memory_order_release);
+  }
+
   void forget(int fd) {
     std::shared_ptr<Channel> last;  // destroyed after the lock is released
     std::unique_lock lock(mutex_);
@@ -131,7 +141,7 @@ class Shim {
       return MAP_FAILED;
     }
     std::unique_lock lock(mutex_);
-    mappings_[*address] = {length, owner};
+    mappings_.emplace(*address, Mapping{length, owner});
     mapping_count_.store(mappings_.size(), std::memory_order_release);
     return *address;
   }
@@ -186,7 +196,7 @@ class Shim {
   SysfsTree tree_;
   std::shared_mutex mutex_;
   std::unordered_map<int, std::shared_ptr<Channel>> files_;
-  std::map<std::byte*, Mapping> mappings_;
+  std::multimap<std::byte*, Mapping> mappings_;  // a page of the device may be mapped more than once
   static inline std::atomic<std::size_t> mapping_count_{0};
   static inline std::array<std::atomic<bool>, kTrackedDescriptors> ours_{};
 };
@@ -354,6 +364,49 @@ UMLX5_INTERPOSED int close(int fd) {
   UMLX5_NEXT(close);
   return real(fd);
 }
+
+UMLX5_INTERPOSED int dup(int fd) {
+  UMLX5_NEXT(dup);
+  const int copy = real(fd);
+  if (Shim::is_ours(fd) && copy >= 0) {
+    Shim::get()->add(copy, Shim::get()->file(fd));
+  }
+  return copy;
+}
+
+// dup2() and dup3() close the descriptor that they replace.
+#define UMLX5_DUP_TO(function, parameters, ...)        \
+  UMLX5_INTERPOSED int function parameters {           \
+    UMLX5_NEXT(function);                              \
+    const int copy = real(__VA_ARGS__);                \
+    if (copy >= 0 && copy != fd) {                     \
+      if (Shim::is_ours(copy)) {                       \
+        Shim::get()->forget(copy);                     \
+      }                                                \
+      if (Shim::is_ours(fd)) {                         \
+        Shim::get()->add(copy, Shim::get()->file(fd)); \
+      }                                                \
+    }                                                  \
+    return copy;                                       \
+  }
+UMLX5_DUP_TO(dup2, (int fd, int copy_fd), fd, copy_fd)
+UMLX5_DUP_TO(dup3, (int fd, int copy_fd, int flags), fd, copy_fd, flags)
+
+#define UMLX5_FCNTL(function)                                                                     \
+  UMLX5_INTERPOSED int function(int fd, int command, ...) {                                       \
+    va_list arguments;                                                                            \
+    va_start(arguments, command);                                                                 \
+    void* argument = va_arg(arguments, void*);                                                    \
+    va_end(arguments);                                                                            \
+    UMLX5_NEXT(function);                                                                         \
+    const int result = real(fd, command, argument);                                               \
+    if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && result >= 0 && Shim::is_ours(fd)) { \
+      Shim::get()->add(result, Shim::get()->file(fd));                                            \
+    }                                                                                             \
+    return result;                                                                                \
+  }
+UMLX5_FCNTL(fcntl)
+UMLX5_FCNTL(fcntl64)
 
 // libibverbs asks RDMA netlink for devices first and would find this machine's own; without netlink it reads sysfs.
 UMLX5_INTERPOSED int socket(int domain, int type, int protocol) {
