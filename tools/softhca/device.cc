@@ -16,9 +16,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "tools/softhca/clock_page.h"
 #include "tools/softhca/doorbell_watch.h"
 #include "tools/softhca/hca/hca.h"
 #include "tools/softhca/hca/process_memory.h"
@@ -72,7 +74,8 @@ void ask_for_quick_wakeup() {
 class HcaFirmware final : public kernel::Firmware {
  public:
   // `gate`: see SoftDevice::State.
-  HcaFirmware(hca::Hca& hca, std::recursive_mutex& gate, int wake_fd) : hca_(hca), gate_(gate), wake_fd_(wake_fd) {}
+  HcaFirmware(hca::Hca& hca, std::recursive_mutex& gate, int wake_fd, std::span<std::byte> clock)
+      : hca_(hca), gate_(gate), wake_fd_(wake_fd), clock_(clock) {}
   void execute(std::span<const std::byte> in, std::span<std::byte> out) override {
     {
       const std::lock_guard lock(gate_);
@@ -83,6 +86,7 @@ class HcaFirmware final : public kernel::Firmware {
     [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
   }
   std::span<std::byte> uar(std::uint32_t index) override { return hca_.uar(index); }
+  std::span<std::byte> clock() override { return clock_; }
   void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value) override {
     const std::lock_guard lock(gate_);
     hca_.ring(uar_index, offset_bytes, value);
@@ -92,6 +96,7 @@ class HcaFirmware final : public kernel::Firmware {
   hca::Hca& hca_;
   std::recursive_mutex& gate_;
   int wake_fd_;
+  std::span<std::byte> clock_;
 };
 
 }  // namespace
@@ -120,6 +125,7 @@ struct SoftDevice::State {
   std::unique_ptr<wire::Endpoint> endpoint;
   hca::ProcessMemory memory;
   int wake_fd = -1;
+  ClockPage clock;  // the thread's
   // Held by other threads than the device's own inside the HCA, and by that one while it asks the HCA something with
   // the UAR pages protected: a thread that waits for a protected page with the HCA's lock held would otherwise wait for
   // the only thread that can help it. Recursive, because raised events ring doorbells.
@@ -180,7 +186,9 @@ void SoftDevice::State::run() {
       sleep(Sleep::kLent);
       continue;
     }
-    bool worked = hca->poll();
+    clock.tick(now);
+    clock.serve(now);
+    bool worked = hca->poll(now);
     if (rdma->events().has_waiting()) {
       rdma->events().flush();
     }
@@ -219,14 +227,18 @@ bool SoftDevice::State::sleep(Sleep kind) {
     wait_ns = std::min(wait_ns, *deadline > now ? *deadline - now : 0);
   }
   asking.unlock();
+  clock.rest();
   // While a program lends its time, packets are its business.
-  std::array<pollfd, 3> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{kind == Sleep::kLent ? -1 : endpoint->fd(), POLLIN, 0},
-                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}};
+  std::array<pollfd, 4> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{kind == Sleep::kLent ? -1 : endpoint->fd(), POLLIN, 0},
+                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}, pollfd{clock.fd(), POLLIN, 0}};
   const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
                          .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
   const bool woken = ::ppoll(fds.data(), fds.size(), &timeout, nullptr) > 0;
   if (watches) {
     watch->disarm();
+  }
+  if ((fds[3].revents & POLLIN) != 0) {
+    clock.serve(now_ns());
   }
   std::uint64_t count = 0;
   if ((fds[0].revents & POLLIN) != 0) {
@@ -255,7 +267,7 @@ umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOption
       device->events().raised();
     }
   });
-  state->firmware = std::make_unique<HcaFirmware>(*state->hca, state->gate, state->wake_fd);
+  state->firmware = std::make_unique<HcaFirmware>(*state->hca, state->gate, state->wake_fd, state->clock.memory());
   const kernel::Identity identity{.name = options.name,
                                   .vendor_id = profile.vendor_id,
                                   .device_id = profile.device_id,

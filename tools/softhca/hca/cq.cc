@@ -1,11 +1,9 @@
 // Completion queues: writing CQEs, arming, overrun.
 #include <endian.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 
 #include "tools/softhca/hca/device.h"
 #include "wqe/cqe.h"
@@ -23,14 +21,7 @@ using umlx5::wqe::kCqeOpOwnOffset;
 namespace {
 
 constexpr std::uint32_t kIndexMask = 0xffffff;
-constexpr std::size_t kTimestampOffset = 48;
 constexpr std::uint32_t kArmSolicited = 1u << 24;
-
-std::uint64_t clock_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 bool is_error(CqeOpcode opcode) { return opcode == CqeOpcode::kRequesterError || opcode == CqeOpcode::kResponderError; }
 
@@ -104,8 +95,6 @@ void complete(Device& device, Cq& cq, std::span<const std::byte, kCqeBytes> cqe6
   const CqeOpcode opcode = umlx5::wqe::cqe_opcode(op_own);
   std::size_t bytes = kCqeBytes;
   if (!is_error(opcode)) {
-    const std::uint64_t timestamp = htobe64(clock_ns());
-    std::memcpy(entry.data() + kTimestampOffset, &timestamp, sizeof timestamp);
     if (!scatter.empty() && scatter.size() <= umlx5::wqe::kInlineScatter32Bytes) {
       std::ranges::copy(scatter, entry.begin());
       op_own |= static_cast<std::uint8_t>(CqeFormat::kInline32) << 2;

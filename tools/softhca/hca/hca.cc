@@ -163,13 +163,15 @@ void Hca::ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_
   });
 }
 
-bool Hca::poll() {
+bool Hca::poll() { return poll(now_ns()); }
+
+bool Hca::poll(std::uint64_t now_ns) {
   return state_->locked([&] {
     bool done = false;
     for (const std::uint32_t index : state_->device.uars.allocated()) {
       done |= state_->poll_page(index);
     }
-    done |= state_->device.transport.progress(now_ns());
+    done |= state_->device.transport.progress(now_ns);
     return done;
   });
 }

@@ -45,6 +45,8 @@ class Hca final : public Services {
 
   // One bounded pass over doorbells, arrived packets, timers. True if anything was done. Thread-safe.
   bool poll();
+  // The same with the time that the caller has read: what the device's clock shows in CQEs of this pass.
+  bool poll(std::uint64_t now_ns);
   // True if a doorbell waits in a UAR page that poll() has not seen: to be asked after the pages are write-protected.
   bool doorbell_waits() const;
   // When poll() must run next though no doorbell rings and no packet arrives, monotonic nanoseconds.

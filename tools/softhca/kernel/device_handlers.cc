@@ -4,6 +4,7 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
 
 #include <algorithm>
 #include <bit>
@@ -63,6 +64,11 @@ mlx5_ib_alloc_ucontext_resp context_response(RdmaDevice& device, std::uint8_t cq
   if (device.dump_fill_mkey() != 0) {
     response.dump_fill_mkey = device.dump_fill_mkey();
     response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY;
+  }
+  if (!device.firmware().clock().empty()) {
+    response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
+    response.hca_core_clock_offset = 0;
+    response.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
   }
   if (caps.ece_support) {
     response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE;
@@ -245,12 +251,20 @@ int get_context(Request& request) {
   return error != 0 ? error : make_context(request);
 }
 
+// What a library needs to take a file over that another has opened.
 int query_context(Request& request) {
-  const int error =
+  int error =
       put_if_asked(request, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, request.device().events().completion_vectors());
-  return error != 0 ? error
-                    : put_if_asked(request, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
-                                   std::uint64_t{IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS});
+  error = error != 0 ? error
+                     : put_if_asked(request, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
+                                    std::uint64_t{IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS});
+  if (error != 0) {
+    return error;
+  }
+  auto response = context_response(request.device(), request.file().context()->cqe_version);
+  response.response_length =
+      static_cast<std::uint32_t>(std::min(request.output_bytes(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX), sizeof response));
+  return request.put(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, &response, sizeof response, true);
 }
 
 int write_get_context(Request& request) {

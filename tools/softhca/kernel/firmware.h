@@ -23,6 +23,9 @@ class Firmware {
   // Memory of an allocated UAR page; empty if it is not allocated.
   virtual std::span<std::byte> uar(std::uint32_t index) = 0;
 
+  // The page in which the device's clock is read, at its first 8 bytes, most significant first; empty if there is none.
+  virtual std::span<std::byte> clock() { return {}; }
+
   // Rings a doorbell of a UAR page: the 8 bytes at `offset_bytes` become `value_big_endian`, most significant first.
   virtual void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value_big_endian) = 0;
 };

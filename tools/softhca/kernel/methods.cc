@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 
 #include <algorithm>
@@ -51,8 +52,10 @@ constexpr AttrSpec kInvokeWrite[] = {optional(in_at_least(UVERBS_ATTR_CORE_IN, 4
                                      kDriverIn, kDriverOut};
 constexpr AttrSpec kGetContext[] = {optional(out(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, 4)),
                                     optional(out(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, 8)), kDriverIn, kDriverOut};
-constexpr AttrSpec kQueryContext[] = {optional(out(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4)),
-                                      optional(out(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8))};
+constexpr AttrSpec kQueryContext[] = {
+    optional(out(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4)),
+    optional(out(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8)),
+    out_at_least(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, offsetof(mlx5_ib_alloc_ucontext_resp, dump_fill_mkey))};
 constexpr AttrSpec kQueryPort[] = {constant(UVERBS_ATTR_QUERY_PORT_PORT_NUM),
                                    out_at_least(UVERBS_ATTR_QUERY_PORT_RESP, sizeof(ib_uverbs_query_port_resp))};
 constexpr AttrSpec kQueryGidTable[] = {

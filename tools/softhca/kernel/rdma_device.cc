@@ -213,6 +213,14 @@ int RdmaDevice::query_capabilities() {
   return 0;
 }
 
+std::span<std::byte> RdmaDevice::clock_info() {
+  if (firmware_.clock().empty()) {
+    return {};
+  }
+  clock_info_.update();
+  return clock_info_.page();
+}
+
 int RdmaDevice::set_gid(std::uint32_t index, const Gid& gid) {
   Gid address = gid;
   address[10] = address[11] = 0;

@@ -10,10 +10,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "tools/softhca/kernel/clock_info.h"
 #include "tools/softhca/kernel/device_resources.h"
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/firmware.h"
@@ -92,6 +94,9 @@ class RdmaDevice {
   // True in the process that started the device; a forked child has no device.
   bool is_own_process() const;
 
+  // The page that tells programs how the device's clock relates to the time of day; empty if there is no clock.
+  std::span<std::byte> clock_info();
+
   const DeviceResources& resources() const { return *resources_; }
   // The open XRC domain that stands for a file, by its device and inode; empty if none is open. A device belongs to one
   // process, and so does what the file stands for.
@@ -115,6 +120,7 @@ class RdmaDevice {
   std::uint8_t mkey_variant_ = 1;
   std::unique_ptr<EventHub> events_;
   std::unique_ptr<DeviceResources> resources_;
+  ClockInfo clock_info_;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<XrcDomain>> xrc_domains_;
   std::mutex command_mutex_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -388,6 +389,16 @@ std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int pr
         const auto memory = device_.firmware().uar(static_cast<std::uint32_t>(index));
         return memory.empty() ? std::expected<std::byte*, int>(std::unexpected(EINVAL)) : memory.data();
       }
+    }
+  }
+  if (command == MLX5_IB_MMAP_CORE_CLOCK || command == MLX5_IB_MMAP_CLOCK_INFO) {
+    if ((protection & PROT_WRITE) != 0) {
+      return std::unexpected(EPERM);
+    }
+    const bool is_clock = command == MLX5_IB_MMAP_CORE_CLOCK;
+    const auto memory = is_clock ? device_.firmware().clock() : device_.clock_info();
+    if (!memory.empty() && (is_clock || index == MLX5_IB_CLOCK_INFO_V1)) {
+      return memory.data();
     }
   }
   log(LogLevel::kInfo, fmt::format("mmap of command {} index {}: Invalid argument", command, index));

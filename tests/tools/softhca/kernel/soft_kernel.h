@@ -60,6 +60,7 @@ class HcaUnderTest final : public Firmware {
   HcaUnderTest() : hca_(hca::Profile{}, memory_, port_, [this](std::uint32_t) { raised(); }) {}
   void execute(std::span<const std::byte> in, std::span<std::byte> out) override { hca_.execute(in, out); }
   std::span<std::byte> uar(std::uint32_t index) override { return hca_.uar(index); }
+  std::span<std::byte> clock() override { return clock_; }
   void ring(std::uint32_t uar, std::uint32_t offset, std::uint64_t value) override { hca_.ring(uar, offset, value); }
   void connect(EventHub* hub) { hub_ = hub; }
   hca::Hca& hca() { return hca_; }
@@ -70,6 +71,7 @@ class HcaUnderTest final : public Firmware {
       hub_->raised();
     }
   }
+  alignas(4096) std::array<std::byte, 4096> clock_{};
   hca::ProcessMemory memory_;
   OwnPort port_;
   EventHub* hub_ = nullptr;

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "tests/tools/softhca/kernel/soft_kernel.h"
 
 namespace softhca::kernel {
@@ -428,6 +430,44 @@ TEST_F(UverbsFileTest, AddressHandleGivesTheMac) {
   EXPECT_EQ(driver, (std::array<std::uint8_t, 16>{10, 0, 0, 0, 2, 0, 127, 0, 0, 5}));
   request.attr.is_global = 0;
   EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), EINVAL);
+}
+
+// Pages of the file: the mapping's command in bits 15..8 of the page number, an index below; mlx5-abi.h.
+TEST_F(UverbsFileTest, TheClockIsMappedToRead) {
+  mlx5_ib_alloc_ucontext_resp response{};
+  ASSERT_EQ(get_context(response), 0);
+  EXPECT_EQ(response.comp_mask & 1u, 1u) << "the clock's offset";
+  EXPECT_EQ(response.hca_core_clock_offset, 0u);
+  EXPECT_EQ(response.clock_info_versions, 1u);
+  constexpr std::uint64_t kClock = std::uint64_t{5} << 8 << 12, kClockInfo = std::uint64_t{7} << 8 << 12;
+  EXPECT_EQ(file->mmap(4096, PROT_READ, kClock).value_or(nullptr), firmware.clock().data());
+  EXPECT_EQ(file->mmap(4096, PROT_READ | PROT_WRITE, kClock).error(), EPERM);
+  EXPECT_EQ(file->mmap(4096, PROT_READ, kClockInfo + 4096).error(), EINVAL) << "another version";
+  const auto page = file->mmap(4096, PROT_READ, kClockInfo);
+  ASSERT_TRUE(page.has_value());
+  const auto& info = *reinterpret_cast<const mlx5_ib_clock_info*>(*page);
+  const auto before = std::chrono::system_clock::now().time_since_epoch();
+  const std::uint64_t now_ns =
+      info.nsec +
+      ((std::chrono::steady_clock::now().time_since_epoch().count() - info.cycles) * info.mult >> info.shift);
+  const auto after = std::chrono::system_clock::now().time_since_epoch();
+  const std::uint64_t slack_ns = 100'000'000;  // between its two readings, when the machine is busy
+  EXPECT_GE(now_ns + slack_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(before).count()));
+  EXPECT_LE(now_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(after).count()) + slack_ns);
+  EXPECT_EQ(info.sign & 1u, 0u) << "not being changed";
+}
+
+TEST_F(UverbsFileTest, AnOpenedFileTellsItsContextAgain) {
+  mlx5_ib_alloc_ucontext_resp first{}, again{};
+  const auto query = [&] {
+    return Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT)
+        .out(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, again)
+        .run(*file);
+  };
+  EXPECT_EQ(query(), EINVAL) << "none yet";
+  ASSERT_EQ(get_context(first), 0);
+  ASSERT_EQ(query(), 0);
+  EXPECT_EQ(std::memcmp(&first, &again, sizeof first), 0);
 }
 
 TEST_F(UverbsFileTest, MemoryWindowsAreKeysToBind) {
