@@ -167,6 +167,7 @@ Refusal query_cq(Device& device, const Request& request) {
   out.cqc.page_offset = static_cast<std::uint8_t>(cq->pages.first_offset_bytes >> (cq->pages.log_page_bytes - 6));
   out.cqc.consumer_counter = cq->consumer;
   out.cqc.producer_counter = cq->producer & 0xffffff;
+  out.cqc.last_notified_index = cq->last_notified & 0xffffff;
   out.cqc.last_solicit_index = cq->last_solicited & 0xffffff;
   out.cqc.dbr_addr = cq->doorbell_record;
   request.reply(out);

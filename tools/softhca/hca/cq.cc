@@ -42,11 +42,15 @@ void fail(Device& device, Cq& cq, CqErrorKind kind) {
 void fire_if_due(Device& device, Cq& cq) {
   const std::uint32_t newest = cq.armed_solicited_only ? cq.last_solicited : cq.producer;
   // The queue holds at most 2^22 entries, so a difference of half the index space or more is a past one.
-  const std::uint32_t since = (newest - cq.arm_word) & kIndexMask;
-  if (!cq.armed || since == 0 || since > kIndexMask / 2) {
+  const auto is_after = [&](std::uint32_t index) {
+    const std::uint32_t since = (newest - index) & kIndexMask;
+    return since != 0 && since <= kIndexMask / 2;
+  };
+  if (!cq.armed || !is_after(cq.arm_word) || !is_after(cq.last_notified)) {
     return;
   }
   cq.armed = false;
+  cq.last_notified = cq.producer;
   cq.fired_sequence = static_cast<std::uint8_t>(cq.arm_word >> 28 & 3);
   if (Eq* const eq = device.eqs.find(cq.eqn)) {
     Eqe eqe;

@@ -68,9 +68,11 @@ struct Cq {
   std::uint32_t producer = 0;        // free-running CQE counter
   std::uint32_t consumer = 0;        // software's counter as last read, 24 bits
   std::uint32_t last_solicited = 0;  // `producer` after the last solicited or error CQE
-  // Arming: an armed CQ raises one completion event for the next CQE (solicited ones or errors only if so armed).
+  // Arming: an armed CQ raises one completion event for the next CQE (solicited ones or errors only if so armed) that
+  // software has neither consumed nor been told of by an event. Programs may arm before they poll.
   bool armed = false, armed_solicited_only = false;
   std::uint32_t arm_word = kNeverArmed;  // last arm word taken: command sequence number 29:28, solicited 24, index 23:0
+  std::uint32_t last_notified = 0;       // `producer` when the last event was raised
   std::uint8_t fired_sequence = 0xff;    // sequence number whose event has been raised; it arms no more
   std::uint32_t users = 0;               // work queues that report here, a QP's two count one each
 };

@@ -72,6 +72,7 @@ class StockPrograms(unittest.TestCase):
             ("ib_read_bw", "-n", "50"),
             ("ib_atomic_bw", "-n", "50"),
             ("ib_write_lat", "-n", "20", "-s", "64", "-I", "64"),
+            ("ib_send_lat", "-n", "50", "-e"),
         ):
             with self.subTest(program):
                 self.assertIn("#bytes", self.pair(program, "-F", "-x", "0", *arguments))
