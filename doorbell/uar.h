@@ -67,6 +67,8 @@ class ExclusiveRegister {
 
   // Longest WQE that blueflame() takes; 0 if the register has no BlueFlame.
   std::size_t blueflame_bytes() const { return half_bytes_; }
+  // Of its first half, for programs that ring it themselves.
+  std::byte* address() const { return base_; }
 
   // Tells the device of all WQEs up to the one whose control segment begins at `control`. The queue's doorbell record
   // must have been published before.
@@ -121,6 +123,7 @@ class alignas(64) SharedRegister {
   SharedRegister& operator=(const SharedRegister&) = delete;
 
   std::size_t blueflame_bytes() const { return register_.blueflame_bytes(); }
+  std::byte* address() const { return register_.address(); }
 
   void ring(const std::byte* control) {
     const std::lock_guard guard(lock_);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "driver/qp.h"
 #include "driver/resource.h"
 #include "uapi/ah.h"
 #include "uapi/error.h"
@@ -14,6 +13,7 @@
 
 namespace umlx5 {
 
+class Context;
 class Pd;
 
 // Immutable after it is made, so any number of threads may post with it.
@@ -21,6 +21,7 @@ class Ah : public ResourceHook {
  public:
   // The destination as a WQE holds it (48 bytes, wqe/address_vector.h), but for the destination QPN and Q_Key.
   const std::array<std::byte, wqe::AddressVector::kBytes>& address_vector() const { return address_vector_; }
+  uapi::AhHandle handle() const { return handle_; }  // 0: the kernel knows nothing of it
   Pd& pd() const { return *pd_; }
 
   // A datagram that was posted with it must have completed.
@@ -30,11 +31,13 @@ class Ah : public ResourceHook {
  private:
   friend class Pd;
   friend class Context;
+  Expected<void> resolve(const uapi::AddressVector& address, wqe::AddressVector& vector);
   Context* context_ = nullptr;
   Pd* pd_ = nullptr;
   bool in_kernel_ = false;  // the kernel was asked for the MAC address
   uapi::AhHandle handle_{};
-  alignas(16) std::array<std::byte, wqe::AddressVector::kBytes> address_vector_{};
+  // First, so that a post reads one cache line of it.
+  alignas(64) std::array<std::byte, wqe::AddressVector::kBytes> address_vector_{};
 };
 
 }  // namespace umlx5

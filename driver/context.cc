@@ -62,6 +62,14 @@ DeviceAttributes describe_device(const uapi::DeviceAttributes& query, const mlx5
   return attributes;
 }
 
+GidEntry from_kernel(const uapi::GidEntry& entry) {
+  return {.gid = entry.gid,
+          .index = entry.index,
+          .type = static_cast<GidType>(entry.type),
+          .netdev_index = entry.netdev_ifindex,
+          .port = entry.port};
+}
+
 bool scatter_to_cqe_wanted() {
   const char* text = std::getenv("MLX5_SCATTER_TO_CQE");
   return text == nullptr || std::strcmp(text, "0") != 0;
@@ -78,7 +86,8 @@ Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device,
   state->device = device;
   state->channel = std::move(channel);
   state->commands = std::make_unique<uapi::Commands>(*state->channel);
-  auto info = uapi::get_context(*state->commands, {.total_bfregs = options.total_blueflame_registers});
+  auto info = uapi::get_context(
+      *state->commands, {.total_bfregs = options.total_blueflame_registers, .devx_required = options.devx_required});
   if (!info) {
     return std::unexpected(explained(std::move(info.error()), prefix));
   }
@@ -99,6 +108,7 @@ Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device,
   if (!query) {
     return std::unexpected(explained(query.error(), prefix));
   }
+  state->query = *query;
   const mlx5_ib_alloc_ucontext_resp& response = state->info.device;
   state->attributes = describe_device(*query, response);
   state->limits = {.max_send_wqe_bytes = response.max_sq_desc_sz,
@@ -118,10 +128,11 @@ Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device,
 
 namespace {
 
-// Asks the kernel to take down what programs left behind, newest first. Where it refuses, the object goes on to `late`,
-// whose memory is released only after the channel is closed, when nothing can use it any more.
+// Asks the kernel to take down what programs left behind, newest first. Where it refuses, the object is returned: its
+// memory is released only after the channel is closed, when nothing can use it any more.
 template <typename T, typename Destroy>
-void close_all(ResourceList<T>& list, std::vector<T*>& late, std::string_view kind, Destroy destroy) {
+std::vector<T*> close_all(ResourceList<T>& list, std::string_view kind, Destroy destroy) {
+  std::vector<T*> late;
   if (!list.empty()) {
     log(LogLevel::kInfo, fmt::format("context closes: {} {} were left to it", list.size(), kind));
   }
@@ -133,50 +144,60 @@ void close_all(ResourceList<T>& list, std::vector<T*>& late, std::string_view ki
       late.push_back(&object);
     }
   }
+  return late;
+}
+
+template <typename T>
+void delete_all(const std::vector<T*>& objects) {
+  for (T* object : objects) {
+    delete object;
+  }
 }
 
 }  // namespace
 
 Context::~Context() {
   State& state = *state_;
-  std::vector<Qp*> qps;
-  std::vector<Cq*> cqs;
-  std::vector<CompletionChannel*> channels;
-  std::vector<MemoryRegion*> regions;
-  std::vector<Pd*> pds;
-  close_all(state.qps, qps, "QPs", Qp::destroy);
-  close_all(state.cqs, cqs, "CQs", Cq::destroy);
-  close_all(state.channels, channels, "completion channels", CompletionChannel::destroy);
-  close_all(state.regions, regions, "memory regions", MemoryRegion::destroy);
-  close_all(state.pds, pds, "PDs", Pd::destroy);
+  const auto qps = close_all(state.qps, "QPs", [](Qp& qp) { return Qp::destroy(qp); });
+  const auto srqs = close_all(state.srqs, "SRQs", [](Srq& srq) { return Srq::destroy(srq); });
+  const auto cqs = close_all(state.cqs, "CQs", [](Cq& cq) { return Cq::destroy(cq); });
+  const auto channels = close_all(state.channels, "completion channels", CompletionChannel::destroy);
+  const auto ahs = close_all(state.ahs, "AHs", Ah::destroy);
+  const auto windows = close_all(state.windows, "memory windows", MemoryWindow::destroy);
+  const auto regions = close_all(state.regions, "memory regions", MemoryRegion::destroy);
+  const auto xrcds = close_all(state.xrcds, "XRC domains", Xrcd::destroy);
+  const auto domains = close_all(state.thread_domains, "thread domains", ThreadDomain::destroy);
+  const auto pds = close_all(state.pds, "PDs", Pd::destroy);
   for (Qp* qp : qps) {
     qp->in_kernel_ = false;  // the channel's end is its end
+  }
+  for (Srq* srq : srqs) {
+    srq->in_kernel_ = false;
   }
   state.uars.close();
   state.async_fd.reset();
   state.commands.reset();
   state.channel.reset();
-  for (Qp* qp : qps) {
-    delete qp;
-  }
-  for (Cq* cq : cqs) {
-    delete cq;
-  }
-  for (CompletionChannel* channel : channels) {
-    delete channel;
-  }
-  for (MemoryRegion* region : regions) {
-    delete region;
-  }
-  for (Pd* pd : pds) {
-    delete pd;
-  }
+  delete_all(qps);
+  delete_all(srqs);
+  delete_all(cqs);
+  delete_all(channels);
+  delete_all(ahs);
+  delete_all(windows);
+  delete_all(regions);
+  delete_all(xrcds);
+  delete_all(domains);
+  delete_all(pds);
 }
 
 const uapi::DeviceInfo& Context::device() const { return state_->device; }
 const DeviceAttributes& Context::attributes() const { return state_->attributes; }
 uapi::Commands& Context::commands() const { return *state_->commands; }
 const uapi::ContextInfo& Context::kernel_info() const { return state_->info; }
+const uapi::DeviceAttributes& Context::queried_device() const { return state_->query; }
+const HcaCapabilities& Context::capabilities() const { return state_->capabilities; }
+const uapi::Uar& Context::arm_page() const { return state_->uars.shared_page(); }
+std::byte* Context::arm_page_address() const { return state_->uars.shared_page_address(); }
 void Context::relax() noexcept { state_->channel->relax(); }
 
 Expected<PortAttributes> Context::query_port(std::uint8_t port) {
@@ -204,10 +225,19 @@ Expected<GidEntry> Context::query_gid(std::uint8_t port, std::uint32_t index) {
     return std::unexpected(
         explained(query.error(), fmt::format("{} port {} GID {}", state_->device.name, port, index)));
   }
-  return GidEntry{.gid = query->gid,
-                  .index = query->index,
-                  .type = static_cast<GidType>(query->type),
-                  .netdev_index = query->netdev_ifindex};
+  return from_kernel(*query);
+}
+
+Expected<std::vector<GidEntry>> Context::query_gid_table(std::size_t max_entries) {
+  const auto table = uapi::query_gid_table(*state_->commands, state_->attributes.port_count, max_entries);
+  if (!table) {
+    return std::unexpected(table.error());
+  }
+  std::vector<GidEntry> entries;
+  for (const uapi::GidEntry& entry : *table) {
+    entries.push_back(from_kernel(entry));
+  }
+  return entries;
 }
 
 Expected<std::uint16_t> Context::query_pkey(std::uint8_t port, std::uint32_t index) {

@@ -15,13 +15,19 @@
 #include "uapi/channel.h"
 #include "uapi/commands.h"
 #include "uapi/context.h"
+#include "uapi/device_query.h"
 #include "uapi/error.h"
+#include "uapi/uar.h"
 
 namespace umlx5 {
 
 class Pd;
 class Cq;
 class CompletionChannel;
+class Qp;
+class Srq;
+class ThreadDomain;
+class Xrcd;
 struct CqOptions;
 
 // Limits of the device, from the context's and the device's query. Bytes, counts.
@@ -58,18 +64,34 @@ struct GidEntry {
   std::uint32_t index = 0;
   GidType type = GidType::kRoceV2;
   std::uint32_t netdev_index = 0;
+  std::uint32_t port = 1;
 };
 
 // Values are the verbs' (ibv_event_type).
 struct AsyncEvent {
   std::uint32_t type = 0;
-  std::string text;        // "QP fatal error on QP 0x12", "port 1 active"
-  void* object = nullptr;  // Qp*, Cq* or null; port events: port
-  std::uint8_t port = 0;
+  std::string text;  // "QP fatal error on QP 0x12", "port 1 active"
+  // Which object it is about; none if it was destroyed meanwhile.
+  Qp* qp = nullptr;
+  Cq* cq = nullptr;
+  Srq* srq = nullptr;
+  std::uint8_t port = 0;  // events of a port
 };
 
 struct ContextOptions {
   std::uint32_t total_blueflame_registers = 16;
+  bool devx_required = false;  // fail instead of going on without DEVX
+};
+
+// What the device can do that neither attributes nor the kernel's query tell; from the device itself (HCA capabilities,
+// through DEVX). Zero: it cannot, or the kernel does not let us ask.
+struct HcaCapabilities {
+  // The most receive requests of a queue whose receives may complete out of order, by type (mlx5dv ooo_recv_wrs_caps).
+  struct OutOfOrder {
+    std::uint32_t max_rc = 0, max_xrc = 0, max_dct = 0, max_ud = 0, max_uc = 0;
+  } out_of_order;
+  bool dma_mmo_sq = false, dma_mmo_qp = false;  // memory-to-memory operations: of any SQ, of QPs that are set up for it
+  bool memcpy() const { return dma_mmo_sq || dma_mmo_qp; }
 };
 
 // Thread-safe, except that it must outlive every call into objects made from it. The destructor closes what is left in
@@ -85,16 +107,29 @@ class Context {
 
   const uapi::DeviceInfo& device() const;
   const DeviceAttributes& attributes() const;
+  // All that the kernel told: what attributes() leaves out.
+  const uapi::DeviceAttributes& queried_device() const;
+  const HcaCapabilities& capabilities() const;
   Expected<PortAttributes> query_port(std::uint8_t port);
   Expected<GidEntry> query_gid(std::uint8_t port, std::uint32_t index);
+  // The entries of all ports that are not empty, at most `max_entries`. Errors: EINVAL if there are more.
+  Expected<std::vector<GidEntry>> query_gid_table(std::size_t max_entries);
   Expected<std::uint16_t> query_pkey(std::uint8_t port, std::uint32_t index);  // host order
 
   Expected<Owned<Pd>> alloc_pd();
   Expected<Owned<CompletionChannel>> create_completion_channel();
   Expected<Owned<Cq>> create_cq(const CqOptions& options);
+  // XRC domain. `fd` -1: of its own; else shared with all who open that file. `oflags` as for open(): O_CREAT, O_EXCL.
+  Expected<Owned<Xrcd>> open_xrcd(int fd, int oflags);
+  // Errors: ENOMEM and the like when the device has no further doorbell register.
+  Expected<Owned<ThreadDomain>> create_thread_domain();
 
   // To be called in a polling loop when a poll found nothing: see Channel::relax(). Not needed for correctness.
   void relax() noexcept;
+
+  // Where its completion queues are armed.
+  const uapi::Uar& arm_page() const;
+  std::byte* arm_page_address() const;
 
   // Readable when an asynchronous event waits. The descriptor stays the context's.
   int async_fd() const;

@@ -7,13 +7,18 @@
 #include <string>
 
 #include "doorbell/record_pool.h"
+#include "driver/ah.h"
 #include "driver/context.h"
 #include "driver/cq.h"
+#include "driver/memory_window.h"
 #include "driver/pd.h"
 #include "driver/qp.h"
 #include "driver/qp_geometry.h"
+#include "driver/srq.h"
+#include "driver/thread_domain.h"
 #include "driver/uar_pool.h"
 #include "driver/user_index_table.h"
+#include "driver/xrcd.h"
 #include "uapi/commands.h"
 #include "uapi/context.h"
 #include "uapi/file_descriptor.h"
@@ -31,10 +36,12 @@ struct Context::State {
   std::unique_ptr<uapi::Commands> commands;
   uapi::ContextInfo info;
   uapi::FileDescriptor async_fd;
+  uapi::DeviceAttributes query;
   DeviceAttributes attributes;
+  HcaCapabilities capabilities;
   QueueLimits limits;
   bool scatter_to_cqe = true;  // MLX5_SCATTER_TO_CQE is not 0
-  UserIndexTable queue_pairs;
+  UserIndexTable queues;
   doorbell::RecordPool records;
   UarPool uars;
 
@@ -44,6 +51,11 @@ struct Context::State {
   ResourceList<CompletionChannel> channels;
   ResourceList<Cq> cqs;
   ResourceList<Qp> qps;
+  ResourceList<Srq> srqs;
+  ResourceList<Ah> ahs;
+  ResourceList<MemoryWindow> windows;
+  ResourceList<Xrcd> xrcds;
+  ResourceList<ThreadDomain> thread_domains;
 
   bool cqes_carry_user_index() const { return attributes.cqe_version >= 1; }
 

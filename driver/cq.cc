@@ -2,6 +2,7 @@
 #include "driver/cq.h"
 
 #include <fmt/format.h>
+#include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 
 #include <cerrno>
@@ -46,29 +47,37 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   if (cq == nullptr) {
     return fail(ENOMEM, "CQ create: no memory");
   }
-  auto memory = QueueMemory::allocate(std::size_t{*ring_entries} * options.cqe_bytes, "CQ create");
+  auto memory = QueueMemory::allocate(options.allocator, MemoryUse::kCq, std::size_t{*ring_entries} * options.cqe_bytes,
+                                      system_page_bytes(), "CQ create");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }
   cq->memory_ = std::move(*memory);
   cq->ring_ = CompletionRing(cq->memory_.data(), *ring_entries, options.cqe_bytes);
   cq->ring_.mark_all_unwritten();
-  auto slot = state.records.allocate();
-  if (!slot) {
-    return fail(ENOMEM, "CQ create: no memory for a doorbell record");
+  auto record = DoorbellRecord::allocate(state.records, options.allocator, "CQ create");
+  if (!record) {
+    return std::unexpected(std::move(record.error()));
   }
-  cq->pooled_record_ = std::move(*slot);
-  cq->record_ = cq->pooled_record_.memory();
+  cq->record_memory_ = std::move(*record);
+  cq->record_ = cq->record_memory_.memory();
+  cq->event_handle_ = options.event_handle != 0 ? options.event_handle : reinterpret_cast<std::uint64_t>(cq.get());
 
   uapi::CqRequest request;
   request.entries = *ring_entries - 1;
-  request.user_handle = reinterpret_cast<std::uint64_t>(cq.get());
+  request.user_handle = cq->event_handle_;
   request.completion_channel_fd = options.channel == nullptr ? -1 : options.channel->fd();
   request.completion_vector = options.completion_vector;
+  request.flags = (options.timestamps ? IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION : 0) |
+                  (options.ignore_overrun ? IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN : 0);
   request.driver.buf_addr = reinterpret_cast<std::uint64_t>(cq->memory_.data());
   request.driver.db_addr = reinterpret_cast<std::uint64_t>(cq->record_);
   request.driver.cqe_size = options.cqe_bytes;
-  request.driver.flags = MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX;
+  request.driver.cqe_comp_en = options.compression != 0 ? 1 : 0;
+  request.driver.cqe_comp_res_format = options.compression;
+  request.driver.flags = static_cast<std::uint16_t>(
+      MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX | (options.pad_large_cqes ? MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD : 0) |
+      (options.real_time_timestamps ? MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS : 0));
   request.driver.uar_page_index = static_cast<std::uint16_t>(state.uars.shared_page_id());
   auto created = uapi::create_cq(*state.commands, request);
   if (!created) {
@@ -78,8 +87,10 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   cq->cqn_ = created->cqn;
   cq->context_ = this;
   cq->channel_ = options.channel;
+  cq->allocator_ = options.allocator;
+  cq->lock_ = options.lock;
   cq->user_ = options.user;
-  cq->queue_pairs_ = &state.queue_pairs;
+  cq->queues_ = &state.queues;
   cq->by_user_index_ = state.cqes_carry_user_index();
   cq->null_lkey_ = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) != 0
                        ? state.info.device.dump_fill_mkey
@@ -89,22 +100,29 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   return Owned<Cq>(cq.release());
 }
 
-Expected<void> Cq::destroy(Cq& cq) {
+Expected<void> Cq::destroy(Cq& cq, EventsReported* reported) {
   Context::State& state = cq.context_->state();
   {
     const std::lock_guard lock(state.mutex);
     Users users;
     for (const Qp& qp : state.qps) {
-      users.add_if(&qp.send_cq() == &cq || &qp.recv_cq() == &cq, "QP", qp.qpn());
+      users.add_if(qp.send_cq() == &cq || qp.recv_cq() == &cq, "QP", qp.qpn());
+    }
+    for (const Srq& srq : state.srqs) {
+      users.add_if(srq.cq() == &cq, "SRQ", srq.srqn());
     }
     if (users) {
       return fail(EBUSY, fmt::format("CQ {:#x} is still used by {}", cq.cqn_, users.text()));
     }
     state.remove(state.cqs, cq);
   }
-  if (auto result = uapi::destroy_cq(*state.commands, cq.handle_); !result) {
+  auto events = uapi::destroy_cq(*state.commands, cq.handle_);
+  if (!events) {
     state.add(state.cqs, cq);
-    return std::unexpected(explained(std::move(result.error()), fmt::format("CQ {:#x}", cq.cqn_)));
+    return std::unexpected(explained(std::move(events.error()), fmt::format("CQ {:#x}", cq.cqn_)));
+  }
+  if (reported != nullptr) {
+    *reported = {.completion = events->completion, .asynchronous = events->async};
   }
   delete &cq;
   return {};
@@ -122,11 +140,8 @@ void Cq::arm(Arm what) {
 }
 
 // Slides the entries that stay toward the producer, over those that go, and moves the consumer index behind the gap.
-void Cq::forget(const Qp& qp) {
-  if (cached_owner_.qp == &qp) {
-    cached_owner_ = {};
-    cached_number_ = ~0u;
-  }
+template <typename IsGone>
+void Cq::forget_if(IsGone is_gone) {
   std::uint32_t producer = consumer_index_;
   while (producer - consumer_index_ < ring_.entries() && ring_.is_ready(producer)) {
     ++producer;
@@ -134,7 +149,7 @@ void Cq::forget(const Qp& qp) {
   std::uint32_t gone = 0;
   for (std::uint32_t index = producer; index != consumer_index_;) {
     --index;
-    if (number_of(ring_.cqe(index)) == qp.user_index_) {
+    if (is_gone(ring_.cqe(index))) {
       ++gone;
     } else if (gone != 0) {
       ring_.put(index + gone, ring_.entry(index));
@@ -144,6 +159,65 @@ void Cq::forget(const Qp& qp) {
     consumer_index_ += gone;
     publish_consumer_index();
   }
+}
+
+namespace {
+
+// Holds a CQ's lock, if it has one.
+class Locked {
+ public:
+  explicit Locked(doorbell::Spinlock* lock) : lock_(lock) {
+    if (lock_ != nullptr) {
+      lock_->lock();
+    }
+  }
+  ~Locked() {
+    if (lock_ != nullptr) {
+      lock_->unlock();
+    }
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  doorbell::Spinlock* lock_;
+};
+
+bool is_responders(const std::byte* cqe) {
+  const wqe::CqeOpcode opcode = wqe::cqe_opcode(static_cast<std::uint8_t>(cqe[wqe::kCqeOpOwnOffset]));
+  return opcode != wqe::CqeOpcode::kRequester && opcode != wqe::CqeOpcode::kRequesterError;
+}
+
+}  // namespace
+
+void Cq::forget(const Qp& qp) {
+  const Locked guard(lock_);
+  if (cached_owner_.qp == &qp) {
+    forget_owner();
+  }
+  forget_if([&](const std::byte* cqe) {
+    if (number_of(cqe) != qp.user_index_) {
+      return false;
+    }
+    if (qp.srq_ != nullptr && is_responders(cqe)) {
+      qp.srq_->queue().complete(wqe::load<wqe::Cqe>(cqe).wqe_counter);
+    }
+    return true;
+  });
+}
+
+// Of an XRC SRQ; those of other SRQs carry their QP's number.
+void Cq::forget(const Srq& srq) {
+  const Locked guard(lock_);
+  if (cached_owner_.srq == &srq) {
+    forget_owner();
+  }
+  forget_if([&](const std::byte* cqe) { return number_of(cqe) == srq.user_index_; });
+}
+
+void Cq::forget_owner() {
+  cached_owner_ = {};
+  cached_number_ = ~0u;
 }
 
 Expected<void> Cq::resize(std::uint32_t entries) {
@@ -164,7 +238,8 @@ Expected<void> Cq::resize(std::uint32_t entries) {
   if (waiting >= *ring_entries) {
     return fail(EINVAL, fmt::format("{}: {} entries do not hold the {} completions that wait", name, entries, waiting));
   }
-  auto memory = QueueMemory::allocate(std::size_t{*ring_entries} * ring_.entry_bytes(), "CQ resize");
+  auto memory = QueueMemory::allocate(allocator_, MemoryUse::kCq, std::size_t{*ring_entries} * ring_.entry_bytes(),
+                                      system_page_bytes(), "CQ resize");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }
@@ -183,6 +258,14 @@ Expected<void> Cq::resize(std::uint32_t entries) {
   }
   take_over(ring, resize_index.value_or(consumer_index_));
   memory_ = std::move(*memory);
+  return {};
+}
+
+Expected<void> Cq::moderate(std::uint16_t count, std::uint16_t period_us) {
+  auto result = uapi::moderate_cq(*context_->state().commands, handle_, count, period_us);
+  if (!result) {
+    return std::unexpected(explained(std::move(result.error()), fmt::format("CQ {:#x} moderation", cqn_)));
+  }
   return {};
 }
 

@@ -9,8 +9,9 @@
 #include <span>
 
 #include "doorbell/record.h"
-#include "doorbell/record_pool.h"
+#include "doorbell/spinlock.h"
 #include "doorbell/uar.h"
+#include "driver/allocator.h"
 #include "driver/completion_ring.h"
 #include "driver/queue_memory.h"
 #include "driver/queue_owner.h"
@@ -24,6 +25,7 @@ namespace umlx5 {
 
 class Context;
 class Cq;
+class Srq;
 class UserIndexTable;
 struct TakenCqe;
 
@@ -50,7 +52,17 @@ struct CqOptions {
   std::uint32_t cqe_bytes = 64;          // 64 or 128
   CompletionChannel* channel = nullptr;  // none: polling only
   std::uint32_t completion_vector = 0;
+  bool ignore_overrun = false;        // the device does not look whether there is room
+  bool timestamps = false;            // tells the kernel that they are wanted; CQEs of these devices always have them
+  bool real_time_timestamps = false;  // nanoseconds of the device's real-time clock instead of its cycles
+  bool pad_large_cqes = false;        // 128-byte CQEs: written whole
+  std::uint8_t compression = 0;       // mlx5dv_cqe_comp_res_format; 0: none. poll() knows no compressed CQEs
+  Allocator* allocator = nullptr;     // of its ring and doorbell record; null: the driver
+  // Held while the queue is changed by others than poll() and resize(): when a QP that completes here is reset or
+  // destroyed. Null: the program sees to it that nobody polls then. Whose lock it is polls under it.
+  doorbell::Spinlock* lock = nullptr;
   void* user = nullptr;
+  std::uint64_t event_handle = 0;  // what the kernel's events name it by; 0: the driver chooses
 };
 
 enum class Arm : std::uint8_t { kNext, kSolicited };
@@ -65,7 +77,6 @@ class Cq : public ResourceHook {
   // The steps of poll(), for who gives completions another form (cq_poll.h): takes the next completion, false if there
   // is none; and tells the device that the entries taken so far are free.
   bool take_next(TakenCqe& taken);
-  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
 
   // Asks for one event on the channel for the next completion (kSolicited: the next solicited one or error).
   // Poll once more after arming, since a completion that came before is not announced.
@@ -75,21 +86,32 @@ class Cq : public ResourceHook {
   // too small for the completions that wait, and what the kernel says; the CQ is then as it was.
   Expected<void> resize(std::uint32_t entries);
 
+  // Interrupt moderation: an event after `count` completions or `period_us` microseconds, whichever comes first.
+  Expected<void> moderate(std::uint16_t count, std::uint16_t period_us);
+
   std::uint32_t entries() const { return ring_.entries() - 1; }  // completions it holds
   std::uint32_t cqn() const { return cqn_; }
   void* user() const { return user_; }
+  std::uint64_t event_handle() const { return event_handle_; }
   Context& context() const { return *context_; }
   CompletionChannel* channel() const { return channel_; }
   std::uint32_t consumer_index() const { return consumer_index_; }  // CQEs ever taken, free-running
+  uapi::CqHandle handle() const { return handle_; }
+  const CompletionRing& ring() const { return ring_; }
+  doorbell::RecordMemory* record() const { return record_; }
+  // An event of it was taken from its channel, by whoever reads the descriptor.
+  void count_event() { arm_sequence_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint32_t arm_sequence() const { return arm_sequence_.load(std::memory_order_relaxed); }
 
-  // EBUSY while a QP completes here.
-  static Expected<void> destroy(Cq& cq);
+  // EBUSY while a QP or an SRQ completes here.
+  static Expected<void> destroy(Cq& cq, EventsReported* reported = nullptr);
   static void abandon(Cq& cq, const Error& why);
 
  private:
   friend class Context;
   friend class CompletionChannel;
   friend class Qp;
+  friend class Srq;
 
   // Polling: cq_poll.h, cq_poll.cc.
   bool take(const std::byte* cqe, std::uint8_t op_own, TakenCqe& taken);
@@ -100,8 +122,13 @@ class Cq : public ResourceHook {
   const QueueOwner* owner_of(const std::byte* cqe);
   const QueueOwner* find_owner(std::uint32_t number);
   std::uint32_t number_of(const std::byte* cqe) const;  // user index or QPN
-  // Takes every completion of `qp` out of the queue.
+  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
+  // Takes every completion of `qp` out of the queue; what they took from an SRQ goes back to it.
   void forget(const Qp& qp);
+  void forget(const Srq& srq);
+  void forget_owner();
+  template <typename IsGone>
+  void forget_if(IsGone is_gone);
   std::optional<std::uint32_t> find_resize() const;
   void take_over(CompletionRing ring, std::uint32_t resize_index);
 
@@ -110,7 +137,7 @@ class Cq : public ResourceHook {
   std::uint32_t consumer_index_ = 0;
   std::uint32_t cached_number_ = ~0u;  // of whom completed last
   QueueOwner cached_owner_;
-  const UserIndexTable* queue_pairs_ = nullptr;
+  const UserIndexTable* queues_ = nullptr;
   doorbell::RecordMemory* record_ = nullptr;
   bool by_user_index_ = true;
   std::uint32_t null_lkey_ = 0;
@@ -122,10 +149,13 @@ class Cq : public ResourceHook {
 
   Context* context_ = nullptr;
   CompletionChannel* channel_ = nullptr;
+  Allocator* allocator_ = nullptr;
+  doorbell::Spinlock* lock_ = nullptr;
   void* user_ = nullptr;
+  std::uint64_t event_handle_ = 0;
   uapi::CqHandle handle_{};
   QueueMemory memory_;
-  doorbell::PooledRecord pooled_record_;
+  DoorbellRecord record_memory_;
 };
 
 }  // namespace umlx5

@@ -9,6 +9,7 @@
 #include "driver/cq.h"
 #include "driver/log.h"
 #include "driver/qp.h"
+#include "driver/srq.h"
 #include "driver/user_index_table.h"
 
 namespace umlx5 {
@@ -24,12 +25,19 @@ std::uint32_t Cq::number_of(const std::byte* cqe) const {
 
 // Remembers the one that it finds: completions of one queue mostly come in a row.
 [[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
-  Qp* const qp = queue_pairs_->find(number);
-  if (qp == nullptr) {
+  if (Qp* const qp = queues_->find(number)) {
+    Srq* const srq = qp->srq_;
+    cached_owner_ = {.send = &qp->send_,
+                     .receive = srq == nullptr ? &qp->recv_ : nullptr,
+                     .shared = srq == nullptr ? nullptr : &srq->queue(),
+                     .qp = qp,
+                     .srq = srq};
+  } else if (Srq* const srq = queues_->find_srq(number)) {
+    cached_owner_ = {.shared = &srq->queue(), .srq = srq};
+  } else {
     return nullptr;
   }
   cached_number_ = number;
-  cached_owner_ = {.send = &qp->send_, .receive = &qp->recv_, .qp = qp};
   return &cached_owner_;
 }
 

@@ -78,7 +78,7 @@ Expected<void> stop_blocking(int fd) {
   return {};
 }
 
-enum class EventObject : std::uint8_t { kCq, kQp, kPort, kDevice, kOther };
+enum class EventObject : std::uint8_t { kCq, kQp, kSrq, kPort, kDevice, kOther };
 
 struct EventKind {
   EventObject object;
@@ -101,22 +101,23 @@ constexpr EventKind kEventKinds[] = {
     {EventObject::kPort, "LID changed"},
     {EventObject::kPort, "P_Key table changed"},
     {EventObject::kPort, "subnet manager changed"},
-    {EventObject::kOther, "SRQ error"},
-    {EventObject::kOther, "SRQ limit reached"},
+    {EventObject::kSrq, "SRQ error"},
+    {EventObject::kSrq, "limit reached"},
     {EventObject::kQp, "last WQE reached"},
     {EventObject::kPort, "client reregistration asked for"},
     {EventObject::kPort, "GID table changed"},
     {EventObject::kOther, "WQ fatal error"},
 };
 
+// Null: it was destroyed meanwhile.
 template <typename T>
 T* find(ResourceList<T>& list, std::uint64_t element) {
   for (T& object : list) {
-    if (reinterpret_cast<std::uint64_t>(&object) == element) {
+    if (object.event_handle() == element) {
       return &object;
     }
   }
-  return nullptr;  // destroyed meanwhile
+  return nullptr;
 }
 
 AsyncEvent describe_event(Context::State& state, const uapi::AsyncEvent& record) {
@@ -131,15 +132,22 @@ AsyncEvent describe_event(Context::State& state, const uapi::AsyncEvent& record)
   switch (kind.object) {
     case EventObject::kCq:
       if (Cq* cq = find(state.cqs, record.element)) {
-        event.object = cq;
+        event.cq = cq;
         event.text = fmt::format("{} on CQ {:#x}", kind.text, cq->cqn());
         return event;
       }
       break;
     case EventObject::kQp:
       if (Qp* qp = find(state.qps, record.element)) {
-        event.object = qp;
+        event.qp = qp;
         event.text = fmt::format("{} on QP {:#x}", kind.text, qp->qpn());
+        return event;
+      }
+      break;
+    case EventObject::kSrq:
+      if (Srq* srq = find(state.srqs, record.element)) {
+        event.srq = srq;
+        event.text = fmt::format("{} on SRQ {:#x}", kind.text, srq->srqn());
         return event;
       }
       break;
@@ -203,7 +211,7 @@ Expected<std::optional<Cq*>> CompletionChannel::wait(std::chrono::milliseconds t
     Context::State& state = context_->state();
     const std::lock_guard lock(state.mutex);
     if (Cq* cq = find(state.cqs, (*record)->cq_user_handle)) {
-      cq->arm_sequence_.fetch_add(1, std::memory_order_relaxed);
+      cq->count_event();
       return cq;
     }
   }

@@ -21,6 +21,7 @@ class MemoryWindow : public ResourceHook {
   // The key as last allocated or, for type 1, bound. Of a type 2 window the low 8 bits are the program's to choose.
   std::uint32_t rkey() const { return rkey_; }
   void set_rkey(std::uint32_t rkey) { rkey_ = rkey; }
+  uapi::MwHandle handle() const { return handle_; }
   Pd& pd() const { return *pd_; }
 
   static Expected<void> destroy(MemoryWindow& window);

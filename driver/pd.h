@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "driver/resource.h"
@@ -10,13 +11,47 @@
 #include "uapi/error.h"
 #include "uapi/mr.h"
 #include "uapi/pd.h"
+#include "uapi/qp.h"
 
 namespace umlx5 {
 
 class Context;
+class Ah;
 class MemoryRegion;
+class MemoryWindow;
+class Pd;
 class Qp;
+class Srq;
 struct QpOptions;
+struct SrqOptions;
+enum class MemoryWindowType : std::uint8_t;
+
+// A piece of memory of this process, and what the device may do with it.
+struct MemoryRequest {
+  std::uint64_t address = 0;
+  std::uint64_t length_bytes = 0;
+  std::uint64_t iova = 0;  // what SGEs and remote requests call `address`; the same as it within its page
+  AccessFlags access{};
+};
+
+struct DmabufRequest {
+  int fd = -1;
+  std::uint64_t offset_bytes = 0;  // into the dmabuf
+  std::uint64_t length_bytes = 0;
+  std::uint64_t iova = 0;
+  AccessFlags access{};
+  std::uint32_t mlx5_access = 0;  // kMlx5RegDmabufMr* of uapi/kernel_additions.h
+};
+
+// What is given changes.
+struct MemoryChange {
+  struct Translation {
+    std::uint64_t address = 0, length_bytes = 0, iova = 0;
+  };
+  std::optional<Translation> translation{};
+  Pd* pd = nullptr;
+  std::optional<AccessFlags> access{};
+};
 
 // Thread-safe.
 class Pd : public ResourceHook {
@@ -24,18 +59,26 @@ class Pd : public ResourceHook {
   // Registers `memory` (of this process; it must stay mapped until the region is destroyed).
   // Errors: EINVAL (remote write or atomic without local write), EFAULT (not mapped, or not writable), ENOMEM.
   Expected<Owned<MemoryRegion>> register_memory(std::span<std::byte> memory, AccessFlags access);
+  Expected<Owned<MemoryRegion>> register_memory(const MemoryRequest& request);
+  Expected<Owned<MemoryRegion>> register_dmabuf(const DmabufRequest& request);
+  Expected<Owned<MemoryWindow>> alloc_memory_window(MemoryWindowType type);
+  // Errors: EINVAL for a port that is not there or, on Ethernet, an address without a GID; ENOENT and the like when
+  // the kernel finds no way to the destination.
+  Expected<Owned<Ah>> create_ah(const uapi::AddressVector& address);
   Expected<Owned<Qp>> create_qp(const QpOptions& options);
+  Expected<Owned<Srq>> create_srq(const SrqOptions& options);
 
   Context& context() const { return *context_; }
   std::uint32_t pdn() const { return pdn_; }
   uapi::PdHandle handle() const { return handle_; }
 
-  // EBUSY while a region or a QP is in it.
+  // EBUSY while something is in it.
   static Expected<void> destroy(Pd& pd);
   static void abandon(Pd& pd, const Error& why);
 
  private:
   friend class Context;
+  Expected<Owned<MemoryRegion>> adopt(const uapi::Mr& registered, const MemoryRequest& request);
   Context* context_ = nullptr;
   uapi::PdHandle handle_{};
   std::uint32_t pdn_ = 0;
@@ -48,10 +91,16 @@ class MemoryRegion : public ResourceHook {
   std::uint32_t rkey() const { return rkey_; }
   std::byte* address() const { return address_; }
   std::size_t length_bytes() const { return length_bytes_; }
+  std::uint64_t iova() const { return iova_; }
+  AccessFlags access() const { return access_; }
+  uapi::MrHandle handle() const { return handle_; }
   Pd& pd() const { return *pd_; }
-  Sge sge(std::size_t offset_bytes, std::uint32_t bytes) const {
-    return {reinterpret_cast<std::uint64_t>(address_) + offset_bytes, bytes, lkey_};
-  }
+  // `offset_bytes` from the start of the region.
+  Sge sge(std::size_t offset_bytes, std::uint32_t bytes) const { return {iova_ + offset_bytes, bytes, lkey_}; }
+
+  // Keys may be new. When it fails after the kernel began, the region is only fit to be destroyed. Nobody may use the
+  // region meanwhile.
+  Expected<void> reregister(const MemoryChange& change);
 
   static Expected<void> destroy(MemoryRegion& region);
   static void abandon(MemoryRegion& region, const Error& why);
@@ -63,6 +112,8 @@ class MemoryRegion : public ResourceHook {
   uapi::MrHandle handle_{};
   std::byte* address_ = nullptr;
   std::size_t length_bytes_ = 0;
+  std::uint64_t iova_ = 0;
+  AccessFlags access_{};
   std::uint32_t lkey_ = 0, rkey_ = 0;
 };
 

@@ -29,18 +29,6 @@ constexpr std::uint64_t kSends = SendOperation::kSend | SendOperation::kSendWith
 constexpr std::uint64_t kConnected = kSends | SendOperation::kSendWithInvalidate | SendOperation::kLocalInvalidate |
                                      SendOperation::kBindMemoryWindow | kRdmaOperations | kAtomicOperations;
 
-std::uint64_t default_operations(SizedQpType type) {
-  switch (type) {
-    case SizedQpType::kUd:
-    case SizedQpType::kUdUnderlay:
-      return kSends | SendOperation::kTso;
-    case SizedQpType::kRawPacket:
-      return SendOperation::kSend | SendOperation::kTso;
-    default:
-      return kConnected;
-  }
-}
-
 std::uint64_t transport_bytes(SizedQpType type) {
   switch (type) {
     case SizedQpType::kXrcSend:
@@ -196,6 +184,18 @@ Expected<void> plan_receive(const QueueLimits& limits, const QpGeometryRequest& 
 }
 
 }  // namespace
+
+std::uint64_t default_operations(SizedQpType type) {
+  switch (type) {
+    case SizedQpType::kUd:
+    case SizedQpType::kUdUnderlay:
+      return kSends | SendOperation::kTso;
+    case SizedQpType::kRawPacket:
+      return SendOperation::kSend | SendOperation::kTso;
+    default:
+      return kConnected;
+  }
+}
 
 std::string_view to_string(SizedQpType type) {
   switch (type) {

@@ -50,6 +50,9 @@ enum class SizedQpType : std::uint8_t {
 };
 std::string_view to_string(SizedQpType type);
 
+// What the type's WQEs must have room for when nobody said which operations will be posted.
+std::uint64_t default_operations(SizedQpType type);
+
 // Of the device, from the alloc_ucontext response (the names in brackets) unless said otherwise.
 struct QueueLimits {
   std::uint32_t max_send_wqe_bytes = 0;  // max_sq_desc_sz

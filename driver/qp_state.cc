@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 #include <utility>
 
 #include "driver/context_state.h"
+#include "driver/dv_flags.h"
 #include "driver/log.h"
 #include "driver/qp.h"
 
@@ -16,7 +18,7 @@ namespace {
 constexpr std::uint32_t kState = 1, kAccessFlags = 1 << 3, kPkeyIndex = 1 << 4, kPort = 1 << 5, kAv = 1 << 7,
                         kPathMtu = 1 << 8, kTimeout = 1 << 9, kRetryCount = 1 << 10, kRnrRetry = 1 << 11,
                         kRqPsn = 1 << 12, kMaxRdAtomic = 1 << 13, kMinRnrTimer = 1 << 15, kSqPsn = 1 << 16,
-                        kMaxDestRdAtomic = 1 << 17, kDestQpn = 1 << 20;
+                        kMaxDestRdAtomic = 1 << 17, kDestQpn = 1 << 20, kCurrentState = 1 << 1, kRateLimit = 1 << 25;
 
 // The states from which `to` can be reached, as text for the error; empty if `from` is one of them.
 std::string_view wrong_origin(QpState from, QpState to) {
@@ -62,6 +64,90 @@ void Qp::set_state(QpState state) {
                    state == QpState::kErr);
 }
 
+namespace {
+
+// The end of a response up to and with the number of a DCT.
+constexpr std::uint32_t kResponseWithDctn =
+    offsetof(mlx5_ib_modify_qp_resp, dctn) + sizeof(mlx5_ib_modify_qp_resp::dctn);
+static_assert(kResponseWithDctn == 8);
+
+}  // namespace
+
+Expected<uapi::QpChange> Qp::modify(const uapi::QpAttributes& attributes, std::uint32_t mask,
+                                    const std::optional<mlx5_ib_modify_qp>& driver) {
+  const auto to = static_cast<QpState>(attributes.state);
+  const bool changes_state = (mask & kState) != 0;
+  if (is_rss_) {
+    return fail(EOPNOTSUPP, name() + ": an RSS QP has no states");
+  }
+  if (underlay_ && (mask & ~(kState | kCurrentState)) != 0) {
+    return fail(EINVAL, name() + ": only the state of an underlay QP can be changed");
+  }
+  const bool out_of_order = (dv_create_flags_ & dv::kOutOfOrderPlacement) != 0;
+  std::optional<mlx5_ib_modify_qp> request = driver;
+  if (!request && (asked_ece_options_ != 0 || out_of_order || is_dct() || (mask & kRateLimit) != 0)) {
+    request.emplace();
+  }
+  if (request) {
+    request->ece_options = asked_ece_options_;
+    if (out_of_order && changes_state && to == QpState::kInit) {
+      request->comp_mask |= uapi::kMlx5ModifyQpOutOfOrderPlacement;
+    }
+  }
+  auto change = uapi::modify_qp(*context_->state().commands, handle_, attributes, mask, request);
+  if (!change) {
+    return change;
+  }
+  if (asked_ece_options_ != 0) {
+    ece_options_ = change->ece_options;
+    asked_ece_options_ = 0;
+  }
+  if (changes_state) {
+    if (auto result = follow_state(to, *change); !result) {
+      return std::unexpected(std::move(result.error()));
+    }
+  }
+  return change;
+}
+
+Expected<void> Qp::follow_state(QpState to, const uapi::QpChange& change) {
+  if (is_dct() && to == QpState::kRtr) {  // only now has it been made in the device
+    if (change.response_bytes < kResponseWithDctn) {
+      return fail(EINVAL, "DCT to RTR: the kernel did not tell its number");
+    }
+    if (auto result = set_number(change.dctn); !result) {
+      return result;
+    }
+  }
+  if (to == QpState::kReset) {
+    forget_completions();
+    send_.reset();
+    recv_.reset();
+  }
+  set_state(to);
+  return {};
+}
+
+Expected<uapi::QpAttributes> Qp::query(std::uint32_t mask) {
+  if (is_rss_) {
+    return fail(EOPNOTSUPP, name() + ": an RSS QP has no attributes to query");
+  }
+  auto attributes = uapi::query_qp(*context_->state().commands, handle_, mask);
+  if (!attributes) {
+    return attributes;
+  }
+  attributes->capabilities = {.max_send_wr = capacity_.max_send_wr,
+                              .max_recv_wr = capacity_.max_recv_wr,
+                              .max_send_sge = capacity_.max_send_sge,
+                              .max_recv_sge = capacity_.max_recv_sge,
+                              .max_inline_data = capacity_.max_inline_bytes};
+  if ((mask & kState) != 0) {
+    state_.store(static_cast<QpState>(attributes->state), std::memory_order_relaxed);
+  }
+  return attributes;
+}
+
+// As modify(), for changes that this interface checks itself.
 Expected<void> Qp::change(QpState to, const uapi::QpAttributes& attributes, std::uint32_t mask) {
   const QpState from = state();
   if (const std::string_view origins = wrong_origin(from, to); !origins.empty()) {
@@ -70,12 +156,11 @@ Expected<void> Qp::change(QpState to, const uapi::QpAttributes& attributes, std:
   }
   uapi::QpAttributes all = attributes;
   all.state = static_cast<std::uint8_t>(to);
-  if (auto result = uapi::modify_qp(*context_->state().commands, handle_, all, mask | kState); !result) {
+  if (auto result = modify(all, mask | kState); !result) {
     Error error = std::move(result.error());
     error.what = fmt::format("{} from {} to {}: {}", name(), to_string(from), to_string(to), error.what);
     return std::unexpected(std::move(error));
   }
-  set_state(to);
   log(LogLevel::kDebug, fmt::format("{}: {} -> {}", name(), to_string(from), to_string(to)));
   return {};
 }
@@ -137,15 +222,7 @@ Expected<void> Qp::to_sqd() { return change(QpState::kSqd, {}, 0); }
 
 Expected<void> Qp::to_error() { return change(QpState::kErr, {}, 0); }
 
-Expected<void> Qp::to_reset() {
-  if (auto result = change(QpState::kReset, {}, 0); !result) {
-    return result;
-  }
-  forget_completions();
-  send_.reset();
-  recv_.reset();
-  return {};
-}
+Expected<void> Qp::to_reset() { return change(QpState::kReset, {}, 0); }
 
 Expected<void> Qp::connect(const QpAddress& peer, std::uint32_t local_psn, const InitAttributes& init,
                            const ReadyToReceiveAttributes& rtr, const ReadyToSendAttributes& rts) {

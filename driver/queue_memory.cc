@@ -5,15 +5,23 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
+#include <optional>
+#include <utility>
 
 namespace umlx5 {
+
+std::size_t system_page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 Expected<QueueMemory> QueueMemory::allocate(std::size_t bytes, const char* what) {
   QueueMemory memory;
   if (bytes == 0) {
     return memory;
   }
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = system_page_bytes();
   const std::size_t whole = (bytes + page - 1) / page * page;
   void* const data = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
@@ -27,9 +35,63 @@ Expected<QueueMemory> QueueMemory::allocate(std::size_t bytes, const char* what)
   return memory;
 }
 
+Expected<QueueMemory> QueueMemory::allocate(Allocator* allocator, MemoryUse use, std::size_t bytes,
+                                            std::size_t alignment_bytes, const char* what) {
+  if (allocator == nullptr || bytes == 0) {
+    return allocate(bytes, what);
+  }
+  const std::size_t whole = (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  const std::optional<void*> given = allocator->allocate(use, whole, alignment_bytes);
+  if (!given) {
+    return allocate(bytes, what);
+  }
+  if (*given == nullptr) {
+    return fail(ENOMEM, fmt::format("{}: the program's allocator gave no memory for {} bytes", what, whole));
+  }
+  QueueMemory memory;
+  memory.data_ = static_cast<std::byte*>(*given);
+  memory.size_bytes_ = whole;
+  memory.allocator_ = allocator;
+  memory.use_ = use;
+  return memory;
+}
+
 QueueMemory::~QueueMemory() {
-  if (data_ != nullptr) {
+  if (data_ == nullptr) {
+    return;
+  }
+  if (allocator_ != nullptr) {
+    allocator_->release(use_, data_);
+  } else {
     ::munmap(data_, size_bytes_);
+  }
+}
+
+Expected<DoorbellRecord> DoorbellRecord::allocate(doorbell::RecordPool& pool, Allocator* allocator, const char* what) {
+  DoorbellRecord record;
+  constexpr std::size_t kBytes = sizeof(doorbell::RecordMemory);
+  if (allocator != nullptr) {
+    if (const auto given = allocator->allocate(MemoryUse::kDoorbellRecord, kBytes, kBytes)) {
+      if (*given == nullptr) {
+        return fail(ENOMEM, fmt::format("{}: the program's allocator gave no memory for a doorbell record", what));
+      }
+      record.memory_ = new (*given) doorbell::RecordMemory{};
+      record.allocator_ = allocator;
+      return record;
+    }
+  }
+  auto pooled = pool.allocate();
+  if (!pooled) {
+    return fail(ENOMEM, fmt::format("{}: no memory for a doorbell record", what));
+  }
+  record.pooled_ = std::move(*pooled);
+  record.memory_ = record.pooled_.memory();
+  return record;
+}
+
+DoorbellRecord::~DoorbellRecord() {
+  if (allocator_ != nullptr) {
+    allocator_->release(MemoryUse::kDoorbellRecord, memory_);
   }
 }
 

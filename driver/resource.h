@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <cstdint>
 #include <utility>
 
 #include "uapi/error.h"
@@ -9,6 +10,13 @@
 namespace umlx5 {
 
 using ResourceHook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::safe_link>>;
+
+// How many events of an object were given out by its descriptors until it was destroyed. Who counts the ones that were
+// handled waits, before he forgets the object, until as many were.
+struct EventsReported {
+  std::uint32_t completion = 0;    // CQs
+  std::uint32_t asynchronous = 0;  // CQs, QPs, SRQs
+};
 
 // Sole owner of a driver object T that its Context keeps in a list. Move-only.
 // destroy() may refuse (EBUSY: something still uses the object, named in the text); the object then lives on and
@@ -35,17 +43,27 @@ class Owned {
   explicit operator bool() const { return object_ != nullptr; }
 
   Expected<void> destroy() {
+    return finish([](T& object) { return T::destroy(object); });
+  }
+
+  // As destroy(), and tells of the events of a CQ, QP or SRQ; `reported` is unchanged if it fails.
+  Expected<void> destroy(EventsReported& reported) {
+    return finish([&](T& object) { return T::destroy(object, &reported); });
+  }
+
+ private:
+  template <typename Destroy>
+  Expected<void> finish(Destroy destroy_object) {
     if (object_ == nullptr) {
       return {};
     }
-    auto result = T::destroy(*object_);
+    auto result = destroy_object(*object_);
     if (result) {
       object_ = nullptr;
     }
     return result;
   }
 
- private:
   void release() {
     if (object_ != nullptr) {
       if (auto result = destroy(); !result) {

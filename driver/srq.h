@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
-#include "doorbell/record_pool.h"
+#include "driver/allocator.h"
 #include "driver/queue_memory.h"
 #include "driver/resource.h"
 #include "driver/shared_receive_queue.h"
@@ -28,7 +29,9 @@ struct SrqOptions {
   std::uint32_t limit = 0;                // an event comes when fewer requests than this are left; 0: never
   Xrcd* xrcd = nullptr;                   // kXrc
   Cq* cq = nullptr;                       // kXrc: where its receives complete
+  Allocator* allocator = nullptr;         // of its buffer and doorbell record; null: the driver
   void* user = nullptr;
+  std::uint64_t event_handle = 0;  // as QpOptions'
 };
 
 // One thread at a time posts; completions of its requests may be taken by others meanwhile.
@@ -39,7 +42,8 @@ class Srq : public ResourceHook {
   // As Qp::post_recv().
   PostResult post_recv(std::span<const RecvWr> requests) { return queue_.post(requests); }
 
-  // Arms the limit event: one event when fewer than `limit` requests are left. Errors: EINVAL above max_wr().
+  // Arms the limit event: one event when fewer than `limit` requests are left. Errors: the kernel's, EINVAL for a limit
+  // that the queue cannot reach.
   Expected<void> set_limit(std::uint32_t limit);
   Expected<uapi::SrqAttributes> query();  // asks the kernel
 
@@ -51,11 +55,15 @@ class Srq : public ResourceHook {
   SharedReceiveQueue& queue() { return queue_; }  // what the driver works with
   const SharedReceiveQueue& queue() const { return queue_; }
   void* user() const { return user_; }
+  std::uint64_t event_handle() const { return event_handle_; }
+  Context& context() const { return *context_; }
   Pd& pd() const { return *pd_; }
+  Xrcd* xrcd() const { return xrcd_; }
+  Cq* cq() const { return cq_; }
+  doorbell::RecordMemory* record() const { return record_.memory(); }
 
-  // EBUSY while a QP takes from it. Afterwards `events_reported` async events had been given out (destroyed objects
-  // whose events are still to be acknowledged are the caller's care).
-  static Expected<void> destroy(Srq& srq);
+  // EBUSY while a QP takes from it. An XRC SRQ's completions are taken out of its CQ, which nobody may poll meanwhile.
+  static Expected<void> destroy(Srq& srq, EventsReported* reported = nullptr);
   static void abandon(Srq& srq, const Error& why);
 
  private:
@@ -64,20 +72,28 @@ class Srq : public ResourceHook {
   friend class Cq;
   friend class Qp;
   Srq(Context& context, Pd& pd) : context_(&context), pd_(&pd) {}
+  static Expected<Srq*> create(Pd& pd, const SrqOptions& options);
+  Expected<void> allocate(const SrqOptions& options);
+  Expected<void> create_in_kernel(const SrqOptions& options);
+  std::string name() const;  // "SRQ 0x12"
 
   SharedReceiveQueue queue_;
   Context* context_;
   Pd* pd_;
   SrqType type_ = SrqType::kBasic;
   std::uint32_t srqn_ = 0;
-  std::uint32_t user_index_ = ~0u;
+  std::uint32_t user_index_ = kNoUserIndex;  // XRC: or the SRQN, where CQEs carry that
   Xrcd* xrcd_ = nullptr;
   Cq* cq_ = nullptr;
   void* user_ = nullptr;
+  std::uint64_t event_handle_ = 0;
   uapi::SrqHandle handle_{};
   bool in_kernel_ = false;
+  std::uint32_t buffer_wqes_ = 0;  // what the kernel is told of: the ring, and room for requests that wait for pages
   QueueMemory memory_;
-  doorbell::PooledRecord record_;
+  DoorbellRecord record_;
+
+  static constexpr std::uint32_t kNoUserIndex = 0xffffffff;
 };
 
 }  // namespace umlx5

@@ -74,39 +74,67 @@ void UarPool::close() {
   commands_ = nullptr;
 }
 
-bool UarPool::add_page() {
-  if (pages_.size() >= max_pages_) {
-    return false;
-  }
+Expected<void> UarPool::add_page() {
   auto page = map_page(uapi::UarType::kBlueFlame, doorbell::write_combining_layout(blueflame_register_bytes_));
   if (!page) {
-    max_pages_ = pages_.size();  // there are no more: do not ask again
-    log(LogLevel::kInfo, fmt::format("no further BlueFlame register: {}", page.error().message()));
-    return false;
+    return std::unexpected(std::move(page.error()));
   }
   pages_.push_back(std::move(*page));
-  return true;
+  return {};
+}
+
+std::optional<SendUar> UarPool::take_free() {
+  for (std::size_t i = 0; i < pages_.size(); ++i) {
+    for (unsigned n = 0; n < kBlueFlameRegistersPerPage; ++n) {
+      if (auto own = pages_[i].registers->take(n)) {
+        SendUar uar;
+        uar.own_.emplace(std::move(*own));
+        uar.pool_ = this;
+        uar.page_index_ = i;
+        uar.uar_ = pages_[i].uar;
+        return uar;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 SendUar UarPool::take() {
   const std::lock_guard lock(mutex_);
-  do {
-    for (std::size_t i = 0; i < pages_.size(); ++i) {
-      for (unsigned n = 0; n < kBlueFlameRegistersPerPage; ++n) {
-        if (auto own = pages_[i].registers->take(n)) {
-          SendUar uar;
-          uar.own_.emplace(std::move(*own));
-          uar.pool_ = this;
-          uar.page_index_ = i;
-          uar.page_id_ = pages_[i].uar.page_id;
-          return uar;
-        }
-      }
+  auto free = take_free();
+  if (!free && pages_.size() < max_pages_) {
+    if (auto added = add_page()) {
+      free = take_free();
+    } else {
+      max_pages_ = pages_.size();  // there are no more: do not ask again
+      log(LogLevel::kInfo, fmt::format("no further BlueFlame register: {}", added.error().message()));
     }
-  } while (add_page());
+  }
+  if (free) {
+    return std::move(*free);
+  }
   SendUar uar;
   uar.shared_ = shared_registers_[next_shared_++ % kSharedRegisters].get();
-  uar.page_id_ = shared_.uar.page_id;
+  uar.uar_ = shared_.uar;
+  return uar;
+}
+
+Expected<SendUar> UarPool::take_exclusive() {
+  const std::lock_guard lock(mutex_);
+  auto free = take_free();
+  if (!free) {
+    if (auto added = add_page(); !added) {
+      return std::unexpected(std::move(added.error()));
+    }
+    free = take_free();
+  }
+  return std::move(*free);
+}
+
+SendUar UarPool::borrow(SendUar& owner) {
+  SendUar uar;
+  uar.borrowed_ = &*owner.own_;
+  uar.uar_ = owner.uar_;
   return uar;
 }
 

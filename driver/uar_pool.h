@@ -21,8 +21,8 @@ namespace umlx5 {
 
 class UarPool;
 
-// Where a send queue rings: a register of its own, without a lock, or one that others use too, which locks. Gives it
-// back when it goes. Move-only; one thread at a time.
+// Where a send queue rings: a register of its own or of its thread domain, without a lock, or one that others use too,
+// which locks. Gives it back when it goes. Move-only; one thread at a time.
 class SendUar {
  public:
   SendUar() = default;
@@ -35,21 +35,37 @@ class SendUar {
   ~SendUar();
 
   // What the kernel is told.
-  std::uint32_t page_id() const { return page_id_; }
+  std::uint32_t page_id() const { return uar_.page_id; }
+  const uapi::Uar& page() const { return uar_; }
   bool exclusive() const { return shared_ == nullptr; }
+  // Of the register, in this process's mapping of the page; null for a queue without one.
+  std::byte* address() const {
+    return own_                   ? own_->address()
+           : borrowed_ != nullptr ? borrowed_->address()
+           : shared_ != nullptr   ? shared_->address()
+                                  : nullptr;
+  }
+  // Longest WQE that goes through it whole; 0 without BlueFlame.
+  std::size_t blueflame_bytes() const {
+    return own_ ? own_->blueflame_bytes() : borrowed_ != nullptr ? borrowed_->blueflame_bytes() : 0;
+  }
 
   // See doorbell/submit.h.
   void submit(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control) {
-    if (shared_ == nullptr) [[likely]] {
+    if (own_) [[likely]] {
       doorbell::submit(record, producer, *own_, control);
+    } else if (borrowed_ != nullptr) {
+      doorbell::submit(record, producer, *borrowed_, control);
     } else {
       doorbell::submit(record, producer, *shared_, control);
     }
   }
   void submit_single(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control,
                      std::size_t bytes, doorbell::SendRing ring) {
-    if (shared_ == nullptr) [[likely]] {
+    if (own_) [[likely]] {
       doorbell::submit_blueflame(record, producer, *own_, control, bytes, ring);
+    } else if (borrowed_ != nullptr) {
+      doorbell::submit_blueflame(record, producer, *borrowed_, control, bytes, ring);
     } else {
       doorbell::submit(record, producer, *shared_, control);
     }
@@ -59,17 +75,20 @@ class SendUar {
   friend class UarPool;
   void swap(SendUar& other) noexcept {
     std::swap(own_, other.own_);
+    std::swap(borrowed_, other.borrowed_);
     std::swap(shared_, other.shared_);
     std::swap(pool_, other.pool_);
     std::swap(page_index_, other.page_index_);
-    std::swap(page_id_, other.page_id_);
+    std::swap(uar_, other.uar_);
   }
 
+  // One of the three, or none.
   std::optional<doorbell::ExclusiveRegister<>> own_;
+  doorbell::ExclusiveRegister<>* borrowed_ = nullptr;
   doorbell::SharedRegister<>* shared_ = nullptr;
   UarPool* pool_ = nullptr;
   std::size_t page_index_ = 0;
-  std::uint32_t page_id_ = 0;
+  uapi::Uar uar_{};
 };
 
 // Thread-safe after open(). The commands must outlive it or its close().
@@ -87,8 +106,16 @@ class UarPool {
 
   // Never fails: when registers or pages run out, it is a shared one.
   SendUar take();
+  // A register for one owner, beyond the number that take() may hand out if need be. Errors: the kernel's, when it has
+  // no further page.
+  Expected<SendUar> take_exclusive();
+  // The register of `owner`, which must have one of its own and live longer.
+  static SendUar borrow(SendUar& owner);
 
   std::uint32_t shared_page_id() const { return shared_.uar.page_id; }
+  // Where completion queues are armed.
+  const uapi::Uar& shared_page() const { return shared_.uar; }
+  std::byte* shared_page_address() const { return shared_.mapping.address(); }
   doorbell::ArmRegister<> arm_register() const { return shared_.registers->arm_register(); }
 
  private:
@@ -104,7 +131,8 @@ class UarPool {
   };
 
   Expected<Page> map_page(uapi::UarType type, doorbell::UarLayout layout);
-  bool add_page();
+  Expected<void> add_page();
+  std::optional<SendUar> take_free();
   void give_back(std::size_t page_index, doorbell::ExclusiveRegister<>&& own);
 
   uapi::Commands* commands_ = nullptr;
@@ -112,7 +140,7 @@ class UarPool {
   Page shared_;
   std::array<std::unique_ptr<doorbell::SharedRegister<>>, kSharedRegisters> shared_registers_;
   std::mutex mutex_;
-  std::size_t max_pages_ = 0;
+  std::size_t max_pages_ = 0;  // that take() may make
   std::size_t next_shared_ = 0;
   std::vector<Page> pages_;
 };

@@ -23,7 +23,7 @@ UserIndexTable::Leaf* UserIndexTable::leaf_for(std::uint32_t top) {
   return leaf;
 }
 
-Expected<std::uint32_t> UserIndexTable::add(Qp* qp) {
+Expected<std::uint32_t> UserIndexTable::add_entry(std::uintptr_t entry) {
   constexpr std::uint32_t kNotANumber = 0xffffff;  // MLX5_IB_DEFAULT_UIDX: "no user index"
   const std::lock_guard lock(mutex_);
   for (std::uint32_t top = 0; top < kLeaves; ++top) {
@@ -36,8 +36,8 @@ Expected<std::uint32_t> UserIndexTable::add(Qp* qp) {
     }
     for (std::uint32_t i = 0; i < kLeafEntries; ++i) {
       const std::uint32_t index = top * kLeafEntries + i;
-      if (leaf->entries[i].load(std::memory_order_relaxed) == nullptr && index != kNotANumber) {
-        leaf->entries[i].store(qp, std::memory_order_release);
+      if (leaf->entries[i].load(std::memory_order_relaxed) == 0 && index != kNotANumber) {
+        leaf->entries[i].store(entry, std::memory_order_release);
         ++leaf->used;
         return index;
       }
@@ -50,13 +50,13 @@ Expected<void> UserIndexTable::add_at(std::uint32_t index, Qp* qp) {
   const std::lock_guard lock(mutex_);
   Leaf* const leaf = index / kLeafEntries < kLeaves ? leaf_for(index / kLeafEntries) : nullptr;
   if (leaf == nullptr) {
-    return fail(ENOMEM, fmt::format("no place for number {:#x} in the table of queue pairs", index));
+    return fail(ENOMEM, fmt::format("no place for number {:#x} in the table of queues", index));
   }
   auto& entry = leaf->entries[index % kLeafEntries];
-  if (entry.load(std::memory_order_relaxed) != nullptr) {
-    return fail(EEXIST, fmt::format("number {:#x} is in the table of queue pairs already", index));
+  if (entry.load(std::memory_order_relaxed) != 0) {
+    return fail(EEXIST, fmt::format("number {:#x} is in the table of queues already", index));
   }
-  entry.store(qp, std::memory_order_release);
+  entry.store(entry_of(qp), std::memory_order_release);
   ++leaf->used;
   return {};
 }
@@ -65,7 +65,7 @@ void UserIndexTable::remove(std::uint32_t index) {
   const std::lock_guard lock(mutex_);
   Leaf* const leaf =
       index / kLeafEntries < kLeaves ? leaves_[index / kLeafEntries].load(std::memory_order_relaxed) : nullptr;
-  if (leaf != nullptr && leaf->entries[index % kLeafEntries].exchange(nullptr, std::memory_order_acq_rel) != nullptr) {
+  if (leaf != nullptr && leaf->entries[index % kLeafEntries].exchange(0, std::memory_order_acq_rel) != 0) {
     --leaf->used;
   }
 }

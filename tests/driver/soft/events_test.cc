@@ -163,7 +163,7 @@ TEST_P(EventsTest, RefusedRequestIsTold) {
   EXPECT_EQ(::poll(&waits, 1, 60'000), 1);
   const AsyncEvent event = next(pair.context_b());
   EXPECT_EQ(event.type, static_cast<std::uint32_t>(IBV_EVENT_QP_ACCESS_ERR));
-  EXPECT_EQ(event.object, pair.b->qp.get());
+  EXPECT_EQ(event.qp, pair.b->qp.get());
   EXPECT_EQ(event.text,
             fmt::format("QP access error (the other side may not do what it asked) on QP {:#x}", pair.b->qp->qpn()));
 }
@@ -198,7 +198,7 @@ TEST_P(EventsTest, CqOverrun) {
   }
   const AsyncEvent event = next(pair.machine_a.context());
   EXPECT_EQ(event.type, static_cast<std::uint32_t>(IBV_EVENT_CQ_ERR));
-  EXPECT_EQ(event.object, pair.a->send_cq.get());
+  EXPECT_EQ(event.cq, pair.a->send_cq.get());
   EXPECT_EQ(event.text,
             fmt::format("CQ error (overrun, or its memory cannot be written) on CQ {:#x}", pair.a->send_cq->cqn()));
   EXPECT_EQ(pair.a->state(), QpState::kErr);
