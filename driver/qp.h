@@ -93,6 +93,7 @@ struct InitAttributes {
   std::uint8_t port = 1;
   std::uint16_t pkey_index = 0;
   AccessFlags remote_access{};
+  std::uint32_t qkey = 0;  // UD: datagrams with another one are dropped
 };
 
 struct ReadyToReceiveAttributes {
@@ -136,6 +137,7 @@ class Qp : public ResourceHook {
   // Asks the kernel; `mask` as above. Capacities are those of capacity(). Sets state() to what the kernel says.
   Expected<uapi::QpAttributes> query(std::uint32_t mask);
 
+  // Each takes of the attributes what the type has. UD needs none from to_rtr() on but its first PSN.
   Expected<void> to_init(const InitAttributes& attributes);
   Expected<void> to_rtr(const ReadyToReceiveAttributes& attributes);
   Expected<void> to_rts(const ReadyToSendAttributes& attributes);

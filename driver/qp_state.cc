@@ -15,10 +15,40 @@ namespace umlx5 {
 namespace {
 
 // Bits of enum ibv_qp_attr_mask.
-constexpr std::uint32_t kState = 1, kAccessFlags = 1 << 3, kPkeyIndex = 1 << 4, kPort = 1 << 5, kAv = 1 << 7,
-                        kPathMtu = 1 << 8, kTimeout = 1 << 9, kRetryCount = 1 << 10, kRnrRetry = 1 << 11,
-                        kRqPsn = 1 << 12, kMaxRdAtomic = 1 << 13, kMinRnrTimer = 1 << 15, kSqPsn = 1 << 16,
-                        kMaxDestRdAtomic = 1 << 17, kDestQpn = 1 << 20, kCurrentState = 1 << 1, kRateLimit = 1 << 25;
+constexpr std::uint32_t kState = 1, kCurrentState = 1 << 1, kAccessFlags = 1 << 3, kPkeyIndex = 1 << 4, kPort = 1 << 5,
+                        kQkey = 1 << 6, kAv = 1 << 7, kPathMtu = 1 << 8, kTimeout = 1 << 9, kRetryCount = 1 << 10,
+                        kRnrRetry = 1 << 11, kRqPsn = 1 << 12, kMaxRdAtomic = 1 << 13, kMinRnrTimer = 1 << 15,
+                        kSqPsn = 1 << 16, kMaxDestRdAtomic = 1 << 17, kDestQpn = 1 << 20, kRateLimit = 1 << 25;
+
+// What each type must be told on its way from RESET to RTS (IBA 11.2.5.2 QP state transition properties; DC: mlx5_ib).
+struct TransitionMasks {
+  std::uint32_t init, rtr, rts;
+};
+
+constexpr std::uint32_t kConnection = kAv | kPathMtu | kDestQpn | kRqPsn;
+constexpr std::uint32_t kResponder = kMaxDestRdAtomic | kMinRnrTimer;
+constexpr std::uint32_t kRequester = kTimeout | kRetryCount | kRnrRetry | kMaxRdAtomic | kSqPsn;
+
+TransitionMasks masks_of(QpType type, DcType dc_type) {
+  switch (type) {
+    case QpType::kUc:
+      return {kAccessFlags | kPkeyIndex | kPort, kConnection, kSqPsn};
+    case QpType::kUd:
+      return {kPkeyIndex | kPort | kQkey, 0, kSqPsn};
+    case QpType::kRawPacket:
+      return {kPort, 0, 0};
+    case QpType::kXrcSend:
+      return {kAccessFlags | kPkeyIndex | kPort, kConnection, kRequester};
+    case QpType::kXrcRecv:
+      return {kAccessFlags | kPkeyIndex | kPort, kConnection | kResponder, kTimeout | kSqPsn};
+    case QpType::kDriver:
+      return dc_type == DcType::kDct
+                 ? TransitionMasks{kAccessFlags | kPkeyIndex | kPort, kMinRnrTimer | kAv | kPathMtu, 0}
+                 : TransitionMasks{kPkeyIndex | kPort, kPathMtu, kRequester};
+    default:
+      return {kAccessFlags | kPkeyIndex | kPort, kConnection | kResponder, kRequester};
+  }
+}
 
 // The states from which `to` can be reached, as text for the error; empty if `from` is one of them.
 std::string_view wrong_origin(QpState from, QpState to) {
@@ -170,7 +200,8 @@ Expected<void> Qp::to_init(const InitAttributes& init) {
   attributes.port = init.port;
   attributes.pkey_index = init.pkey_index;
   attributes.access = init.remote_access.bits();
-  return change(QpState::kInit, attributes, kAccessFlags | kPkeyIndex | kPort);
+  attributes.qkey = init.qkey;
+  return change(QpState::kInit, attributes, masks_of(type_, dc_type_).init);
 }
 
 Expected<void> Qp::to_rtr(const ReadyToReceiveAttributes& rtr) {
@@ -195,7 +226,7 @@ Expected<void> Qp::to_rtr(const ReadyToReceiveAttributes& rtr) {
   attributes.primary.sl = rtr.remote.service_level;
   attributes.primary.port = rtr.remote.port;
   attributes.primary.is_global = true;  // RoCE has no other address
-  return change(QpState::kRtr, attributes, kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer);
+  return change(QpState::kRtr, attributes, masks_of(type_, dc_type_).rtr);
 }
 
 Expected<void> Qp::to_rts(const ReadyToSendAttributes& rts) {
@@ -215,7 +246,7 @@ Expected<void> Qp::to_rts(const ReadyToSendAttributes& rts) {
   attributes.retry_count = rts.retry_count;
   attributes.rnr_retry = rts.rnr_retry;
   attributes.max_rd_atomic = rts.max_initiated_reads_atomics;
-  return change(QpState::kRts, attributes, kTimeout | kRetryCount | kRnrRetry | kSqPsn | kMaxRdAtomic);
+  return change(QpState::kRts, attributes, masks_of(type_, dc_type_).rts);
 }
 
 Expected<void> Qp::to_sqd() { return change(QpState::kSqd, {}, 0); }

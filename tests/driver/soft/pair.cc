@@ -38,8 +38,13 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
   cq.channel = recv_channel.get();
   recv_cq = must(context.create_cq(cq));
   region = must(pd->register_memory(memory, options.region_access));
-  qp = must(pd->create_qp({.send_cq = send_cq.get(),
+  if (options.srq_requests != 0) {
+    srq = must(pd->create_srq({.max_wr = options.srq_requests, .max_sge = options.capacity.max_recv_sge}));
+  }
+  qp = must(pd->create_qp({.type = options.type,
+                           .send_cq = send_cq.get(),
                            .recv_cq = recv_cq.get(),
+                           .srq = srq.get(),
                            .capacity = options.capacity,
                            .signal_all = options.signal_all}));
 }
@@ -49,7 +54,8 @@ QpAddress End::address(std::uint32_t psn) const {
 }
 
 void End::connect(const QpAddress& peer, std::uint32_t psn) {
-  must(qp->connect(peer, psn, {.remote_access = options.remote_access}, options.rtr, options.rts));
+  must(qp->connect(peer, psn, {.remote_access = options.remote_access, .qkey = options.qkey}, options.rtr,
+                   options.rts));
 }
 
 void End::fill(std::size_t offset, std::size_t bytes, std::uint8_t stream) {
@@ -64,6 +70,10 @@ void End::post(const SendWr& request) {
 }
 
 void End::post(const RecvWr& request) {
+  if (srq) {
+    ASSERT_EQ(srq->post_recv({&request, 1}).error, 0);
+    return;
+  }
   const std::string refusal = qp->explain_refusal(request);
   ASSERT_EQ(qp->post_recv({&request, 1}).error, 0) << refusal;
 }

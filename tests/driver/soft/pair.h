@@ -13,6 +13,7 @@
 #include "driver/cq.h"
 #include "driver/pd.h"
 #include "driver/qp.h"
+#include "driver/srq.h"
 #include "tools/softhca/source.h"
 
 namespace umlx5::testing {
@@ -47,12 +48,15 @@ inline const AccessFlags kAllAccess =
     Access::kLocalWrite | Access::kRemoteWrite | Access::kRemoteRead | AccessFlags(Access::kRemoteAtomic);
 
 struct EndOptions {
+  QpType type = QpType::kRc;
   QpCapacity capacity{
       .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_bytes = 64};
   bool signal_all = false;
   std::uint32_t cq_entries = 255, cqe_bytes = 64;
   bool events = false;  // CQs report to channels
+  std::uint32_t srq_requests = 0;  // receives come from a shared receive queue of so many; 0: from the QP's own
   AccessFlags region_access = kAllAccess, remote_access = kAllAccess;
+  std::uint32_t qkey = 0x11223344;  // UD
   ReadyToReceiveAttributes rtr{.path_mtu = Mtu::k1024, .min_rnr_timer = 1};
   ReadyToSendAttributes rts{.timeout = 10};
 };
@@ -93,6 +97,7 @@ struct End {
   Owned<CompletionChannel> send_channel, recv_channel;
   Owned<Cq> send_cq, recv_cq;
   Owned<MemoryRegion> region;
+  Owned<Srq> srq;
   Owned<Qp> qp;
 };
 
