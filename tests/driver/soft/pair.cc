@@ -54,8 +54,8 @@ QpAddress End::address(std::uint32_t psn) const {
 }
 
 void End::connect(const QpAddress& peer, std::uint32_t psn) {
-  must(qp->connect(peer, psn, {.remote_access = options.remote_access, .qkey = options.qkey}, options.rtr,
-                   options.rts));
+  must(
+      qp->connect(peer, psn, {.remote_access = options.remote_access, .qkey = options.qkey}, options.rtr, options.rts));
 }
 
 void End::fill(std::size_t offset, std::size_t bytes, std::uint8_t stream) {
