@@ -51,13 +51,10 @@ Expected<ContextObject*> open(DeviceObject& device, const OpenOptions& options) 
   const int descriptor = (*channel)->descriptor();
   ContextOptions native_options;
   native_options.total_blueflame_registers = number_from("MLX5_TOTAL_UUARS", native_options.total_blueflame_registers);
+  native_options.devx_required = options.devx_required;
   auto native = Context::open(device.info, std::move(*channel), native_options);
   if (!native) {
     return std::unexpected(std::move(native.error()));
-  }
-  if (options.devx_required && !(*native)->kernel_info().devx) {
-    return fail(EOPNOTSUPP,
-                fmt::format("open {}: DEVX is required, and the kernel does not allow it", device.info.name));
   }
   auto context = std::make_unique<ContextObject>();
   context->native = std::move(*native);

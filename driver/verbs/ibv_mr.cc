@@ -18,6 +18,17 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova, u
   return register_memory(pd, addr, length, iova, access);
 }
 
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access) {
+  return register_dmabuf(pd, offset, length, iova, fd, static_cast<unsigned>(access));
+}
+
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
+  return reregister_memory(mr, flags, pd, addr, length, static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t mr_handle) { return import_region(pd, mr_handle); }
+void ibv_unimport_mr(ibv_mr* mr) { unimport_region(mr); }
+
 int ibv_dereg_mr(ibv_mr* mr) { return deregister_memory(mr); }
 
 }  // extern "C"

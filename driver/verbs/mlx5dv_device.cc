@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <optional>
 
 #include "driver/verbs/device_query.h"
 #include "driver/verbs/objects.h"
@@ -48,11 +50,23 @@ int get_clock_info(ibv_context* context, mlx5dv_clock_info* info) {
   return 0;
 }
 
+class ContextAllocator final : public Allocator {
+ public:
+  explicit ContextAllocator(const mlx5dv_ctx_allocators& program) : program_(program) {}
+  std::optional<void*> allocate(MemoryUse, std::size_t bytes, std::size_t) override {
+    return program_.alloc(bytes, program_.data);
+  }
+  void release(MemoryUse, void* memory) override { program_.free(memory, program_.data); }
+
+ private:
+  mlx5dv_ctx_allocators program_;
+};
+
 int set_allocators(ContextObject& context, const mlx5dv_ctx_allocators& allocators) {
   if (allocators.alloc == nullptr || allocators.free == nullptr) {
     return report({EINVAL, "context attribute: allocators come in pairs, alloc and free"});
   }
-  context.allocators = allocators;
+  context.allocator = std::make_unique<ContextAllocator>(allocators);
   return 0;
 }
 

@@ -17,10 +17,12 @@
 #include <memory>
 
 #include "driver/ah.h"
+#include "driver/allocator.h"
 #include "driver/context.h"
 #include "driver/cq.h"
 #include "driver/memory_window.h"
 #include "driver/pd.h"
+#include "driver/thread_domain.h"
 #include "driver/verbs/clocks.h"
 #include "driver/xrcd.h"
 #include "uapi/channel.h"
@@ -63,8 +65,7 @@ struct ContextObject {
   std::unique_ptr<Context> native;
   bool single_threaded = false;  // MLX5_SINGLE_THREADED is 1: no queue takes a lock
   Clocks clocks;
-  // mlx5dv_set_context_attr(): who provides queue memory; none if `alloc` is null.
-  mlx5dv_ctx_allocators allocators{};
+  std::unique_ptr<Allocator> allocator;  // mlx5dv_set_context_attr(): who provides queue memory
 };
 inline ContextObject& object_of(ibv_context* context) {
   return containing(&containing(context, &verbs_context::context), &ContextObject::verbs);
@@ -74,6 +75,7 @@ inline Context& native_of(ibv_context* context) { return *object_of(context).nat
 
 struct TdObject {
   ibv_td td{};
+  Owned<ThreadDomain> native;
   std::atomic<int> users = 0;  // parent domains
 };
 inline TdObject& object_of(ibv_td* td) { return containing(td, &TdObject::td); }
@@ -90,16 +92,26 @@ struct PdObject {
   // Parent domains only.
   PdObject* behind = nullptr;
   TdObject* thread_domain = nullptr;
-  void* (*alloc)(ibv_pd*, void* pd_context, std::size_t bytes, std::size_t alignment, std::uint64_t type) = nullptr;
-  void (*free)(ibv_pd*, void* pd_context, void* memory, std::uint64_t type) = nullptr;
-  void* pd_context = nullptr;
+  std::unique_ptr<Allocator> allocator;
 };
 inline PdObject& object_of(ibv_pd* pd) { return containing(pd, &PdObject::pd); }
 inline Pd& native_of(ibv_pd* pd) { return *object_of(pd).native; }
+// What queues made in a parent domain use: its thread domain's register, and who provides their memory. Null: none.
+inline ThreadDomain* thread_domain_of(ibv_pd* pd) {
+  TdObject* domain = object_of(pd).thread_domain;
+  return domain == nullptr ? nullptr : domain->native.get();
+}
+inline Allocator* allocator_of(ibv_pd* pd) {
+  return pd == nullptr             ? nullptr
+         : object_of(pd).allocator ? object_of(pd).allocator.get()
+                                   : object_of(pd->context).allocator.get();
+}
 
 struct MrObject {
   ibv_mr mr{};
-  Owned<MemoryRegion> native;
+  Owned<MemoryRegion> native;         // none of a null region, nor of an imported one
+  bool imported = false;              // made by another user of the context
+  bool kept_out_of_children = false;  // see fork_ranges.h
 };
 inline MrObject& object_of(ibv_mr* mr) { return containing(mr, &MrObject::mr); }
 

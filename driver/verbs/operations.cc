@@ -2,8 +2,10 @@
 
 #include "driver/verbs/device_query.h"
 #include "driver/verbs/domains.h"
+#include "driver/verbs/memory_regions.h"
 #include "driver/verbs/objects.h"
 #include "driver/verbs/queues.h"
+#include "driver/verbs/windows.h"
 
 namespace umlx5::verbs {
 namespace {
@@ -18,12 +20,18 @@ int compat_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_
 void set_operations(verbs_context& verbs) {
   verbs.context.ops._compat_query_device = query_device;
   verbs.context.ops._compat_query_port = compat_query_port;
+  verbs.context.ops.alloc_mw = alloc_mw;
+  verbs.context.ops.dealloc_mw = dealloc_mw;
   verbs.query_device_ex = query_device_ex;
   verbs.query_port = query_port;
   verbs.query_rt_values = query_rt_values;
   verbs.alloc_td = alloc_td;
   verbs.dealloc_td = dealloc_td;
   verbs.alloc_parent_domain = alloc_parent_domain;
+  verbs.alloc_null_mr = alloc_null_region;
+  verbs.advise_mr = advise_memory;
+  verbs.open_xrcd = open_xrcd;
+  verbs.close_xrcd = close_xrcd;
   set_queue_operations(verbs);
 }
 
