@@ -10,6 +10,7 @@
 
 #include "driver/qp.h"
 #include "driver/srq.h"
+#include "driver/verbs/compat.h"
 #include "driver/verbs/objects.h"
 #include "driver/verbs/queues.h"
 #include "driver/verbs/report.h"
@@ -140,7 +141,7 @@ using namespace umlx5::verbs;
 
 extern "C" {
 
-ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) { return create_channel(context); }
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) { return create_channel(real_context(context)); }
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) { return destroy_channel(object_of(channel)); }
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
