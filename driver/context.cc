@@ -81,7 +81,6 @@ Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device, std::unique_ptr<uapi::Channel> channel,
                                                  const ContextOptions& options) {
-  const std::string prefix = "open " + device.name;
   auto state = std::make_unique<State>();
   state->device = device;
   state->channel = std::move(channel);
@@ -89,9 +88,29 @@ Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device,
   auto info = uapi::get_context(
       *state->commands, {.total_bfregs = options.total_blueflame_registers, .devx_required = options.devx_required});
   if (!info) {
-    return std::unexpected(explained(std::move(info.error()), prefix));
+    return std::unexpected(explained(std::move(info.error()), "open " + device.name));
   }
   state->info = std::move(*info);
+  return start(std::move(state), options);
+}
+
+Expected<std::unique_ptr<Context>> Context::import(const uapi::DeviceInfo& device,
+                                                   std::unique_ptr<uapi::Channel> channel,
+                                                   const ContextOptions& options) {
+  auto state = std::make_unique<State>();
+  state->device = device;
+  state->channel = std::move(channel);
+  state->commands = std::make_unique<uapi::Commands>(*state->channel);
+  auto info = uapi::query_context(*state->commands);
+  if (!info) {
+    return std::unexpected(explained(std::move(info.error()), "import " + device.name));
+  }
+  state->info = std::move(*info);
+  return start(std::move(state), options);
+}
+
+Expected<std::unique_ptr<Context>> Context::start(std::unique_ptr<State> state, const ContextOptions& options) {
+  const std::string prefix = "open " + state->device.name;
   if (!state->info.dynamic_uars()) {
     return fail(EOPNOTSUPP,
                 prefix + ": the kernel gives out UARs only when a context opens; Linux 5.6 or later is needed");
@@ -121,8 +140,8 @@ Expected<std::unique_ptr<Context>> Context::open(const uapi::DeviceInfo& device,
       !result) {
     return std::unexpected(explained(std::move(result.error()), prefix));
   }
-  log(LogLevel::kInfo, fmt::format("{} opened: firmware {}, {} ports", device.name, state->attributes.firmware_version,
-                                   state->attributes.port_count));
+  log(LogLevel::kInfo, fmt::format("{} opened: firmware {}, {} ports", state->device.name,
+                                   state->attributes.firmware_version, state->attributes.port_count));
   return std::unique_ptr<Context>(new Context(std::move(state)));
 }
 
@@ -259,6 +278,23 @@ Expected<Owned<Pd>> Context::alloc_pd() {
   pd->context_ = this;
   pd->handle_ = allocated->handle;
   pd->pdn_ = allocated->pdn;
+  state_->add(state_->pds, *pd);
+  return Owned<Pd>(pd.release());
+}
+
+Expected<Owned<Pd>> Context::import_pd(uapi::PdHandle handle) {
+  std::unique_ptr<Pd> pd(new (std::nothrow) Pd);
+  if (pd == nullptr) {
+    return fail(ENOMEM, "PD: no memory");
+  }
+  const auto pdn = uapi::query_pdn(*state_->commands, handle);
+  if (!pdn) {
+    return std::unexpected(pdn.error());
+  }
+  pd->context_ = this;
+  pd->handle_ = handle;
+  pd->pdn_ = *pdn;
+  pd->ends_in_kernel_ = false;
   state_->add(state_->pds, *pd);
   return Owned<Pd>(pd.release());
 }

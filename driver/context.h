@@ -101,6 +101,11 @@ class Context {
   // `channel` becomes the context's own.
   static Expected<std::unique_ptr<Context>> open(const uapi::DeviceInfo& device, std::unique_ptr<uapi::Channel> channel,
                                                  const ContextOptions& options = {});
+  // The context of a file that someone else opened and of which `channel` has a descriptor too. Their objects are not
+  // this context's: import_pd() and the kernel's handles lead to them.
+  static Expected<std::unique_ptr<Context>> import(const uapi::DeviceInfo& device,
+                                                   std::unique_ptr<uapi::Channel> channel,
+                                                   const ContextOptions& options = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -117,6 +122,8 @@ class Context {
   Expected<std::uint16_t> query_pkey(std::uint8_t port, std::uint32_t index);  // host order
 
   Expected<Owned<Pd>> alloc_pd();
+  // A PD that another user of the same file made. It outlives what is returned: see Pd::end_in_kernel().
+  Expected<Owned<Pd>> import_pd(uapi::PdHandle handle);
   Expected<Owned<CompletionChannel>> create_completion_channel();
   Expected<Owned<Cq>> create_cq(const CqOptions& options);
   // XRC domain. `fd` -1: of its own; else shared with all who open that file. `oflags` as for open(): O_CREAT, O_EXCL.
@@ -147,6 +154,7 @@ class Context {
 
  private:
   explicit Context(std::unique_ptr<State> state);
+  static Expected<std::unique_ptr<Context>> start(std::unique_ptr<State> state, const ContextOptions& options);
   std::unique_ptr<State> state_;
 };
 

@@ -127,9 +127,11 @@ Expected<void> Pd::destroy(Pd& pd) {
     }
     state.remove(state.pds, pd);
   }
-  if (auto result = uapi::dealloc_pd(*state.commands, pd.handle_); !result) {
-    state.add(state.pds, pd);
-    return result;
+  if (pd.ends_in_kernel_) {
+    if (auto result = uapi::dealloc_pd(*state.commands, pd.handle_); !result) {
+      state.add(state.pds, pd);
+      return result;
+    }
   }
   delete &pd;
   return {};

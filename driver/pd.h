@@ -72,6 +72,9 @@ class Pd : public ResourceHook {
   std::uint32_t pdn() const { return pdn_; }
   uapi::PdHandle handle() const { return handle_; }
 
+  // Whether the kernel's PD ends with this object. It does, but for imported ones.
+  void end_in_kernel(bool wanted) { ends_in_kernel_ = wanted; }
+
   // EBUSY while something is in it.
   static Expected<void> destroy(Pd& pd);
   static void abandon(Pd& pd, const Error& why);
@@ -82,6 +85,7 @@ class Pd : public ResourceHook {
   Context* context_ = nullptr;
   uapi::PdHandle handle_{};
   std::uint32_t pdn_ = 0;
+  bool ends_in_kernel_ = true;
 };
 
 // Thread-safe.

@@ -1,5 +1,7 @@
 #include "uapi/context.h"
 
+#include <rdma/mlx5_user_ioctl_cmds.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <optional>
@@ -69,6 +71,20 @@ Expected<ContextInfo> get_context(Commands& commands, const ContextRequest& requ
     }
   }
   return std::unexpected(*std::move(first_error));
+}
+
+Expected<ContextInfo> query_context(Commands& commands) {
+  ContextInfo info;
+  Request request(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, "QUERY_CONTEXT");
+  request.output(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, info.completion_vectors)
+      .output(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, info.core_support)
+      .output(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, info.device);
+  if (auto done = commands.method(request); !done) return std::unexpected(done.error());
+  if (!info.dynamic_uars()) {
+    return fail(EINVAL, "QUERY_CONTEXT: the context's UARs came with it, and only its first user has them");
+  }
+  info.devx = true;
+  return info;
 }
 
 }  // namespace umlx5::uapi

@@ -35,4 +35,8 @@ struct ContextInfo {
 // what the first try failed with; EOPNOTSUPP if the device's CQE version is newer than 1.
 Expected<ContextInfo> get_context(Commands& commands, const ContextRequest& request);
 
+// QUERY_CONTEXT: what get_context() told whoever opened the channel's file first. Whether that was with DEVX the kernel
+// does not tell; `devx` is true. EINVAL for a context whose UARs came with it.
+Expected<ContextInfo> query_context(Commands& commands);
+
 }  // namespace umlx5::uapi

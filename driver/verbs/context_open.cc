@@ -1,7 +1,9 @@
 #include "driver/verbs/context_open.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -14,6 +16,7 @@
 #include "driver/verbs/device_list.h"
 #include "driver/verbs/operations.h"
 #include "driver/verbs/report.h"
+#include "uapi/kernel_devices.h"
 
 namespace umlx5::verbs {
 namespace {
@@ -43,18 +46,15 @@ void fill_public_part(ContextObject& context, DeviceObject& device, int descript
   set_operations(verbs);
 }
 
-Expected<ContextObject*> open(DeviceObject& device, const OpenOptions& options) {
-  auto channel = device.source->open(device.info);
-  if (!channel) {
-    return std::unexpected(std::move(channel.error()));
-  }
-  const int descriptor = (*channel)->descriptor();
-  ContextOptions native_options;
-  native_options.total_blueflame_registers = number_from("MLX5_TOTAL_UUARS", native_options.total_blueflame_registers);
-  native_options.devx_required = options.devx_required;
-  auto native = Context::open(device.info, std::move(*channel), native_options);
+ContextOptions options_from_environment() {
+  ContextOptions options;
+  options.total_blueflame_registers = number_from("MLX5_TOTAL_UUARS", options.total_blueflame_registers);
+  return options;
+}
+
+ContextObject* make_object(DeviceObject& device, int descriptor, Expected<std::unique_ptr<Context>> native) {
   if (!native) {
-    return std::unexpected(std::move(native.error()));
+    return report_null(native.error());
   }
   auto context = std::make_unique<ContextObject>();
   context->native = std::move(*native);
@@ -67,8 +67,29 @@ Expected<ContextObject*> open(DeviceObject& device, const OpenOptions& options) 
 }  // namespace
 
 ContextObject* open_context(DeviceObject& device, const OpenOptions& options) {
-  const auto context = open(device, options);
-  return context ? *context : report_null(context.error());
+  auto channel = device.source->open(device.info);
+  if (!channel) {
+    return report_null(channel.error());
+  }
+  const int descriptor = (*channel)->descriptor();
+  ContextOptions native_options = options_from_environment();
+  native_options.devx_required = options.devx_required;
+  return make_object(device, descriptor, Context::open(device.info, std::move(*channel), native_options));
+}
+
+// The file is used through a descriptor of our own, so that the caller's stays open if it comes to nothing.
+ContextObject* import_context(DeviceObject& device, int descriptor) {
+  const int own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) {
+    return report_null({errno, fmt::format("import {}: descriptor {}", device.info.name, descriptor)});
+  }
+  auto channel = uapi::make_character_device(own, device.device.ibdev_path);
+  ContextObject* context =
+      make_object(device, own, Context::import(device.info, std::move(channel), options_from_environment()));
+  if (context != nullptr) {
+    ::close(descriptor);
+  }
+  return context;
 }
 
 void close_context(ContextObject& context) {

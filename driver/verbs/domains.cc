@@ -70,10 +70,7 @@ int dealloc_parent_domain(PdObject& object) {
   return 0;
 }
 
-}  // namespace
-
-ibv_pd* alloc_pd(ibv_context* context) {
-  auto native = native_of(context).alloc_pd();
+ibv_pd* make_pd(ibv_context* context, Expected<Owned<Pd>> native) {
   if (!native) {
     return report_null(native.error());
   }
@@ -85,6 +82,20 @@ ibv_pd* alloc_pd(ibv_context* context) {
   return &object.release()->pd;
 }
 
+}  // namespace
+
+ibv_pd* alloc_pd(ibv_context* context) { return make_pd(context, native_of(context).alloc_pd()); }
+
+ibv_pd* import_pd(ibv_context* context, std::uint32_t handle) {
+  return make_pd(context, native_of(context).import_pd({handle}));
+}
+
+void unimport_pd(ibv_pd* pd) {
+  PdObject& object = object_of(pd);
+  object.native->end_in_kernel(false);
+  delete &object;
+}
+
 int dealloc_pd(ibv_pd* pd) {
   PdObject& object = object_of(pd);
   if (const int users = object.users.load(); users != 0) {
@@ -93,6 +104,7 @@ int dealloc_pd(ibv_pd* pd) {
   if (object.behind != nullptr) {
     return dealloc_parent_domain(object);
   }
+  object.native->end_in_kernel(true);
   if (const int error = result_of(object.owned.destroy()); error != 0) {
     return error;
   }

@@ -1,10 +1,15 @@
 // What libibverbs exports of devices and contexts.
 #include <endian.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <span>
 #include <string_view>
 
 #include "driver/verbs/context_open.h"
@@ -28,6 +33,36 @@ std::uint64_t parse_guid(std::string_view text) {
     text.remove_prefix(text.size() > 4 ? 5 : 4);
   }
   return guid;
+}
+
+// Whether `descriptor` is open on `device`: sysfs tells the node's number as "major:minor".
+bool is_of(const DeviceObject& device, const struct stat& descriptor) {
+  std::array<char, 32> text{};
+  unsigned major_number = 0;
+  unsigned minor_number = 0;
+  return read_text(device.device.dev_path, "dev", text) > 0 &&
+         std::sscanf(text.data(), "%u:%u", &major_number, &minor_number) == 2 &&
+         descriptor.st_rdev == makedev(major_number, minor_number);
+}
+
+ibv_context* import_device(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISCHR(status.st_mode)) {
+    return report_null({EINVAL, fmt::format("import: descriptor {} is no character device", descriptor)});
+  }
+  std::size_t count = 0;
+  const auto list = list_devices(count);
+  if (!list) {
+    return report_null(list.error());
+  }
+  const std::span devices(*list, count);
+  const auto found = std::ranges::find_if(devices, [&](const DeviceObject* device) { return is_of(*device, status); });
+  ContextObject* context =
+      found == devices.end()
+          ? report_null({ENODEV, fmt::format("import: descriptor {} is of no device here", descriptor)})
+          : import_context(**found, descriptor);
+  free_device_list(*list);
+  return context == nullptr ? nullptr : &context->verbs.context;
 }
 
 }  // namespace
@@ -72,6 +107,8 @@ ibv_context* ibv_open_device(ibv_device* device) {
   ContextObject* context = object.open(object, {});
   return context == nullptr ? nullptr : &context->verbs.context;
 }
+
+ibv_context* ibv_import_device(int cmd_fd) { return import_device(cmd_fd); }
 
 int ibv_close_device(ibv_context* context) {
   close_context(object_of(context));

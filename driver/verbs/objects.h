@@ -85,7 +85,6 @@ struct PdObject {
   ibv_pd pd{};
   Pd* native = nullptr;
   Owned<Pd> owned;
-  bool imported = false;         // the kernel's PD is another process' or object's to end
   bool single_threaded = false;  // has a thread domain: its queues take no lock
   std::atomic<int> users = 0;    // parent domains that are over it
 
