@@ -1,4 +1,4 @@
-// Protection domains, memory regions and windows, address handles, UAR pages, DEVX commands.
+// Protection domains, memory regions and windows, address handles, UAR pages.
 #include <fmt/format.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -326,50 +326,6 @@ int alloc_uar(Request& request) {
   error = error != 0 ? error : request.put_value(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, page * kPageBytes);
   error = error != 0 ? error : request.put_value(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, std::uint32_t{kPageBytes});
   return error != 0 ? error : request.put_value(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, *index);
-}
-
-int devx_other(Request& request) {
-  const auto in = request.input(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN);
-  auto header = umlx5::wqe::load<prm::InputHeader>(in.data());
-  // Commands that create nothing and belong to no object; the vendor's own numbers are open too.
-  static constexpr prm::Opcode kGeneral[] = {prm::Opcode::kQueryHcaCap,
-                                             prm::Opcode::kQueryHcaVportContext,
-                                             prm::Opcode::kQueryVportState,
-                                             prm::Opcode::kQueryAdapter,
-                                             prm::Opcode::kQueryIssi,
-                                             prm::Opcode::kQueryNicVportContext,
-                                             prm::Opcode::kQueryRoceAddress,
-                                             prm::Opcode::kQueryVnicEnv,
-                                             prm::Opcode::kQueryVportCounter,
-                                             prm::Opcode::kGetDroppedPacketLog,
-                                             prm::Opcode::kNop,
-                                             prm::Opcode::kQueryCongStatus,
-                                             prm::Opcode::kQueryCongParams,
-                                             prm::Opcode::kQueryCongStatistics,
-                                             prm::Opcode::kQueryLag};
-  const auto number = static_cast<std::uint16_t>(header.opcode);
-  const bool is_vendors = number >= 0xb00 && number < 0xd00;
-  if (request.uid() == 0 || (!is_vendors && std::ranges::find(kGeneral, header.opcode) == std::end(kGeneral))) {
-    return EINVAL;
-  }
-  std::vector<std::byte> command(in.begin(), in.end());
-  header.uid = request.uid();
-  std::array<std::byte, prm::InputHeader::kBytes> first{};
-  umlx5::wqe::store(first.data(), header);
-  std::ranges::copy(first, command.begin());
-  std::vector<std::byte> reply(request.output_bytes(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT));
-  const int refused = execute_checked(request.firmware(), command, reply);
-  const int error = request.put(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, reply.data(), reply.size());
-  return error != 0 || refused == 0 ? error : EREMOTEIO;
-}
-
-int devx_query_eqn(Request& request) {
-  const auto vector = request.value<std::uint32_t>(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC);
-  EventHub& events = request.device().events();
-  if (vector >= events.completion_vectors()) {
-    return ENOENT;
-  }
-  return request.put_value(MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, events.eqn_of_vector(vector));
 }
 
 }  // namespace softhca::kernel::handlers

@@ -140,6 +140,17 @@ constexpr AttrSpec kAllocUar[] = {
     constant(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE), out(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
     out(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4), out(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4)};
 constexpr AttrSpec kDestroyUar[] = {handle(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE, Access::kDestroy, MLX5_IB_OBJECT_UAR)};
+constexpr AttrSpec kDevxCreate[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, Access::kNew, MLX5_IB_OBJECT_DEVX_OBJ),
+                                    in_at_least(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, 16),
+                                    out_at_least(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, 16)};
+constexpr AttrSpec kDevxDestroy[] = {
+    handle(MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, Access::kDestroy, MLX5_IB_OBJECT_DEVX_OBJ)};
+constexpr AttrSpec kDevxModify[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, Access::kRead, kAnyObject),
+                                    in_at_least(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, 16),
+                                    out_at_least(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, 16)};
+constexpr AttrSpec kDevxQuery[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, Access::kRead, kAnyObject),
+                                   in_at_least(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, 16),
+                                   out_at_least(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, 16)};
 constexpr AttrSpec kDevxOther[] = {in_at_least(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, 16),
                                    out_at_least(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, 16)};
 constexpr AttrSpec kDevxQueryEqn[] = {in(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC, 4),
@@ -170,6 +181,10 @@ constexpr Method kMethods[] = {
     {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, "QP.DESTROY", kDestroyQp, h::destroy_qp},
     {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC, "mlx5 UAR.ALLOC", kAllocUar, h::alloc_uar},
     {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, "mlx5 UAR.DESTROY", kDestroyUar, h::destroy},
+    {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE, "mlx5 DEVX_OBJ.CREATE", kDevxCreate, h::devx_create},
+    {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY, "mlx5 DEVX_OBJ.DESTROY", kDevxDestroy, h::destroy},
+    {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, "mlx5 DEVX_OBJ.MODIFY", kDevxModify, h::devx_modify},
+    {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY, "mlx5 DEVX_OBJ.QUERY", kDevxQuery, h::devx_query},
     {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER, "mlx5 DEVX.OTHER", kDevxOther, h::devx_other},
     {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_EQN, "mlx5 DEVX.QUERY_EQN", kDevxQueryEqn, h::devx_query_eqn},
 };

@@ -69,6 +69,9 @@ int write_dealloc_mw(Request&);
 int create_ah(Request&);
 int write_destroy_ah(Request&);
 int alloc_uar(Request&);
+int devx_create(Request&);
+int devx_query(Request&);
+int devx_modify(Request&);
 int devx_other(Request&);
 int devx_query_eqn(Request&);
 int destroy(Request&);  // a method with one handle and no response

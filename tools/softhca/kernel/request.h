@@ -22,6 +22,9 @@ class UverbsFile;
 enum class AttrKind : std::uint8_t { kIn, kOut, kHandle, kFd };
 enum class Access : std::uint8_t { kRead, kNew, kDestroy };
 
+// AttrSpec::object_type of a handle that may be of any type.
+inline constexpr std::uint16_t kAnyObject = 0xffff;
+
 // What a method says of one attribute. Sizes are bytes; `zero_tail`: longer input is accepted if the rest is zero.
 struct AttrSpec {
   std::uint16_t id;

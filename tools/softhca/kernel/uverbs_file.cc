@@ -155,7 +155,7 @@ int UverbsFile::take_object(Request::Attr& taken, const AttrSpec& spec, const ib
   if (found == objects_.end()) {
     return ENOENT;
   }
-  if (found->second->type != spec.object_type) {
+  if (spec.object_type != kAnyObject && found->second->type != spec.object_type) {
     return EINVAL;
   }
   taken.object = found->second.get();

@@ -162,7 +162,7 @@ TEST_F(UverbsFileTest, HeadersAreChecked) {
   request.header().driver_id = RDMA_DRIVER_MLX4;
   EXPECT_EQ(request.run(*file), EINVAL);
   EXPECT_EQ(file->ioctl(0), EFAULT);
-  EXPECT_EQ(Ioctl(0x1001, 0x1000).run(*file), EPROTONOSUPPORT);
+  EXPECT_EQ(Ioctl(0x1001, 0x1004).run(*file), EPROTONOSUPPORT);
   EXPECT_EQ(Ioctl(UVERBS_OBJECT_QP, 7).run(*file), EPROTONOSUPPORT);
 }
 
