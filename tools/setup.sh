@@ -6,8 +6,8 @@
 set -euo pipefail
 
 run_packages=(
-  bazel-bootstrap g++ libboost-dev libcli11-dev libfmt-dev libisal-dev libnl-3-dev libnl-route-3-dev linux-libc-dev
-  nlohmann-json3-dev python3
+  bazel-bootstrap g++ libboost-dev libcli11-dev libfmt-dev libisal-dev libnl-3-dev libnl-route-3-dev libssl-dev
+  linux-libc-dev nlohmann-json3-dev python3
 )
 test_packages=(
   abigail-tools clang-19 clang-format clang-tidy g++-aarch64-linux-gnu git googletest ibverbs-providers ibverbs-utils

@@ -42,6 +42,8 @@ std::string_view to_string(CapabilityGroup value) {
       return "DEVICE_EVENT";
     case CapabilityGroup::kIpsec:
       return "IPSEC";
+    case CapabilityGroup::kCrypto:
+      return "CRYPTO";
     case CapabilityGroup::kShampo:
       return "SHAMPO";
     case CapabilityGroup::kMacsec:

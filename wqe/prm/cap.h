@@ -34,6 +34,7 @@ enum class CapabilityGroup : std::uint16_t {
   kVdpaEmulation = 0x13,
   kDeviceEvent = 0x14,
   kIpsec = 0x15,
+  kCrypto = 0x1a,
   kShampo = 0x1d,
   kMacsec = 0x1f,
   kGeneral2 = 0x20,
@@ -100,10 +101,13 @@ struct GeneralCapabilities {
   std::uint8_t log_max_eq{};
   std::uint8_t max_indirection{};
   std::uint8_t log_max_mrw_sz{};
+  std::uint8_t log_max_bsf_list_size{};
   bool null_mkey{};
   std::uint8_t log_max_klm_list_size{};
   std::uint8_t log_max_ra_req_dc{};
   std::uint8_t log_max_ra_res_dc{};
+  bool sig_crc64_xp10{};
+  bool sig_crc32c{};
   std::uint8_t log_max_ra_req_qp{};
   std::uint8_t log_max_ra_res_qp{};
   std::uint16_t gid_table_size{};   // code: 8 << n entries
@@ -116,11 +120,15 @@ struct GeneralCapabilities {
   std::uint8_t log_max_msg{};
   std::uint8_t max_tc{};
   std::uint16_t stat_rate_support{};
+  bool sig_block_4048{};
   std::uint8_t cqe_version{};
   bool umr_modify_entity_size_disabled{};
   std::uint8_t umr_fence{};
+  bool drain_sigerr{};  // QPs may stop at a signature error
+  bool sigerr_cqe{};
   bool wq_signature{};
   bool sctr_data_cqe{};
+  bool sho{};  // signatures
   bool dct{};
   bool qos{};
   bool eth_net_offloads{};
@@ -155,10 +163,14 @@ struct GeneralCapabilities {
   std::uint8_t log_max_pd{};
   std::uint8_t log_max_xrcd{};
   std::uint8_t log_max_rmp{};
+  bool aes_xts_single_block_le_tweak{};
+  bool aes_xts_multi_block_be_tweak{};
   std::uint64_t general_obj_types{};
   std::uint8_t sq_ts_format{};
   std::uint8_t rq_ts_format{};
   std::uint8_t log_max_uctx{};
+  bool crypto{};
+  bool sigerr_domain_and_sig_type{};  // signature error CQEs tell these
   std::uint16_t log_uar_page_sz{};
   std::uint32_t device_frequency_mhz{};
   std::uint32_t device_frequency_khz{};
@@ -187,10 +199,13 @@ struct GeneralCapabilities {
       Field{"log_max_eq", &GeneralCapabilities::log_max_eq, bits(0x1c, 3, 0), Format::kDecimal},
       Field{"max_indirection", &GeneralCapabilities::max_indirection, bits(0x20, 31, 24), Format::kDecimal},
       Field{"log_max_mrw_sz", &GeneralCapabilities::log_max_mrw_sz, bits(0x20, 22, 16), Format::kDecimal},
+      Field{"log_max_bsf_list_size", &GeneralCapabilities::log_max_bsf_list_size, bits(0x20, 13, 8)},
       Field{"null_mkey", &GeneralCapabilities::null_mkey, bits(0x20, 6, 6)},
       Field{"log_max_klm_list_size", &GeneralCapabilities::log_max_klm_list_size, bits(0x20, 5, 0), Format::kDecimal},
       Field{"log_max_ra_req_dc", &GeneralCapabilities::log_max_ra_req_dc, bits(0x24, 21, 16), Format::kDecimal},
       Field{"log_max_ra_res_dc", &GeneralCapabilities::log_max_ra_res_dc, bits(0x24, 5, 0), Format::kDecimal},
+      Field{"sig_crc64_xp10", &GeneralCapabilities::sig_crc64_xp10, bits(0x28, 24, 24)},
+      Field{"sig_crc32c", &GeneralCapabilities::sig_crc32c, bits(0x28, 23, 23)},
       Field{"log_max_ra_req_qp", &GeneralCapabilities::log_max_ra_req_qp, bits(0x28, 21, 16), Format::kDecimal},
       Field{"log_max_ra_res_qp", &GeneralCapabilities::log_max_ra_res_qp, bits(0x28, 5, 0), Format::kDecimal},
       Field{"gid_table_size", &GeneralCapabilities::gid_table_size, bits(0x2c, 15, 0)},
@@ -203,12 +218,16 @@ struct GeneralCapabilities {
       Field{"log_max_msg", &GeneralCapabilities::log_max_msg, bits(0x38, 28, 24), Format::kDecimal},
       Field{"max_tc", &GeneralCapabilities::max_tc, bits(0x38, 19, 16), Format::kDecimal},
       Field{"stat_rate_support", &GeneralCapabilities::stat_rate_support, bits(0x3c, 31, 16)},
+      Field{"sig_block_4048", &GeneralCapabilities::sig_block_4048, bits(0x3c, 15, 15)},
       Field{"cqe_version", &GeneralCapabilities::cqe_version, bits(0x3c, 3, 0), Format::kDecimal},
       Field{"umr_modify_entity_size_disabled", &GeneralCapabilities::umr_modify_entity_size_disabled,
             bits(0x40, 24, 24)},
       Field{"umr_fence", &GeneralCapabilities::umr_fence, bits(0x40, 21, 20)},
+      Field{"drain_sigerr", &GeneralCapabilities::drain_sigerr, bits(0x40, 16, 16)},
+      Field{"sigerr_cqe", &GeneralCapabilities::sigerr_cqe, bits(0x40, 13, 13)},
       Field{"wq_signature", &GeneralCapabilities::wq_signature, bits(0x40, 11, 11)},
       Field{"sctr_data_cqe", &GeneralCapabilities::sctr_data_cqe, bits(0x40, 10, 10)},
+      Field{"sho", &GeneralCapabilities::sho, bits(0x40, 8, 8)},
       Field{"dct", &GeneralCapabilities::dct, bits(0x40, 5, 5)},
       Field{"qos", &GeneralCapabilities::qos, bits(0x40, 4, 4)},
       Field{"eth_net_offloads", &GeneralCapabilities::eth_net_offloads, bits(0x40, 3, 3)},
@@ -244,10 +263,14 @@ struct GeneralCapabilities {
       Field{"log_max_pd", &GeneralCapabilities::log_max_pd, bits(0x64, 20, 16), Format::kDecimal},
       Field{"log_max_xrcd", &GeneralCapabilities::log_max_xrcd, bits(0x64, 4, 0), Format::kDecimal},
       Field{"log_max_rmp", &GeneralCapabilities::log_max_rmp, bits(0x70, 28, 24), Format::kDecimal},
+      Field{"aes_xts_single_block_le_tweak", &GeneralCapabilities::aes_xts_single_block_le_tweak, bits(0x7c, 14, 14)},
+      Field{"aes_xts_multi_block_be_tweak", &GeneralCapabilities::aes_xts_multi_block_be_tweak, bits(0x7c, 13, 13)},
       Field{"general_obj_types", &GeneralCapabilities::general_obj_types, bytes(0x80, 8)},
       Field{"sq_ts_format", &GeneralCapabilities::sq_ts_format, bits(0x88, 31, 30)},
       Field{"rq_ts_format", &GeneralCapabilities::rq_ts_format, bits(0x88, 29, 28)},
       Field{"log_max_uctx", &GeneralCapabilities::log_max_uctx, bits(0x8c, 28, 24), Format::kDecimal},
+      Field{"crypto", &GeneralCapabilities::crypto, bits(0x8c, 22, 22)},
+      Field{"sigerr_domain_and_sig_type", &GeneralCapabilities::sigerr_domain_and_sig_type, bits(0x90, 31, 31)},
       Field{"log_uar_page_sz", &GeneralCapabilities::log_uar_page_sz, bits(0x90, 15, 0), Format::kDecimal},
       Field{"device_frequency_mhz", &GeneralCapabilities::device_frequency_mhz, bytes(0x98, 4), Format::kDecimal},
       Field{"device_frequency_khz", &GeneralCapabilities::device_frequency_khz, bytes(0x9c, 4), Format::kDecimal},
@@ -287,6 +310,22 @@ struct AtomicCapabilities {
 };
 static_assert(layout_is_valid<AtomicCapabilities>());
 static_assert(offset_bits_of(&AtomicCapabilities::atomic_operations) == 0x10 * 8 + 16);
+
+// Encryption capabilities (crypto_caps of rdma-core's mlx5_ifc.h).
+struct CryptoCapabilities {
+  bool wrapped_crypto_operational{};     // keys can be imported wrapped by others
+  std::uint8_t wrapped_import_method{};  // 4: AES; 0: keys come in plain text
+  std::uint8_t log_max_num_deks{};
+  std::uint16_t failed_selftests{};
+  static constexpr std::string_view kName = "crypto";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields =
+      Fields{Field{"wrapped_crypto_operational", &CryptoCapabilities::wrapped_crypto_operational, bits(0x0, 31, 31)},
+             Field{"wrapped_import_method", &CryptoCapabilities::wrapped_import_method, bits(0x0, 7, 0)},
+             Field{"log_max_num_deks", &CryptoCapabilities::log_max_num_deks, bits(0x4, 20, 16), Format::kDecimal},
+             Field{"failed_selftests", &CryptoCapabilities::failed_selftests, bits(0x8, 31, 16)}};
+};
+static_assert(layout_is_valid<CryptoCapabilities>());
 
 // RoCE capabilities (roce_cap).
 struct RoceCapabilities {

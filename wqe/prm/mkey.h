@@ -47,6 +47,7 @@ struct MkeyContext {
   std::uint32_t translations_octword_size{};  // MTT: 2 page addresses each; KLM: 1 entry each
   bool relaxed_ordering_read{};
   std::uint8_t log_page_size{};
+  std::uint8_t crypto_en{};
   static constexpr std::string_view kName = "mkc";
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields = Fields{
@@ -75,7 +76,8 @@ struct MkeyContext {
       Field{"bsf_octword_size", &MkeyContext::bsf_octword_size, bytes(0x20, 4)},
       Field{"translations_octword_size", &MkeyContext::translations_octword_size, bytes(0x34, 4), Format::kDecimal},
       Field{"relaxed_ordering_read", &MkeyContext::relaxed_ordering_read, bits(0x38, 6, 6)},
-      Field{"log_page_size", &MkeyContext::log_page_size, bits(0x38, 5, 0), Format::kDecimal}};
+      Field{"log_page_size", &MkeyContext::log_page_size, bits(0x38, 5, 0), Format::kDecimal},
+      Field{"crypto_en", &MkeyContext::crypto_en, bits(0x3c, 28, 27)}};
 };
 static_assert(layout_is_valid<MkeyContext>());
 static_assert(offset_bits_of(&MkeyContext::lr) == 0x0 * 8 + 21);

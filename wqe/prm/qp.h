@@ -71,6 +71,7 @@ enum OptionalParameter : std::uint32_t {
   kOptSraMax = 1u << 8,
   kOptRraMax = 1u << 9,
   kOptPmState = 1u << 10,
+  kOptDrainSigerr = 1u << 11,  // INIT2INIT only
   kOptRetryCount = 1u << 12,
   kOptRnrRetry = 1u << 13,
   kOptAckTimeout = 1u << 14,

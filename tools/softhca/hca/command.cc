@@ -21,7 +21,7 @@ struct Command {
 // Mailboxes that hold a context, and those that only name an object.
 constexpr std::size_t kSmall = prm::ObjectIn::kBytes, kContext = 0x110;
 constexpr std::size_t kQueryMkeyOutBytes = 0x130, kSpecialContextsOutBytes = 0x20, kCreateUctxInBytes = 0x40;
-constexpr std::size_t kRoceAddressBytes = 0x30;
+constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20;
 
 constexpr Command kCommands[] = {
     {Opcode::kNop, nop},
@@ -43,6 +43,11 @@ constexpr Command kCommands[] = {
     {Opcode::kCreateMkey, create_mkey, kContext, kSmall},
     {Opcode::kQueryMkey, query_mkey, kSmall, kQueryMkeyOutBytes},
     {Opcode::kDestroyMkey, destroy_mkey},
+    {Opcode::kCreatePsv, create_psv, kSmall, kCreatePsvOutBytes},
+    {Opcode::kDestroyPsv, destroy_psv},
+    {Opcode::kCreateGeneralObject, create_general_object},
+    {Opcode::kQueryGeneralObject, query_general_object},
+    {Opcode::kDestroyGeneralObject, destroy_general_object},
     {Opcode::kCreateEq, create_eq, kContext, kSmall},
     {Opcode::kQueryEq, query_eq, kSmall, kContext},
     {Opcode::kDestroyEq, destroy_eq},

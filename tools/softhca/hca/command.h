@@ -88,6 +88,8 @@ Handler alloc_pd, dealloc_pd, alloc_xrcd, dealloc_xrcd, alloc_transport_domain, 
 Handler nop, query_hca_cap, query_adapter, set_roce_address, query_roce_address;
 // commands_mkey.cc
 Handler create_mkey, query_mkey, destroy_mkey;
+// commands_protection.cc
+Handler create_psv, destroy_psv, create_general_object, query_general_object, destroy_general_object;
 // commands_eq.cc
 Handler create_eq, query_eq, destroy_eq;
 // commands_cq.cc

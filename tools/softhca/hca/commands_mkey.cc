@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kOctowordBytes = 16, kMttBytes = 8;
 constexpr std::uint8_t kLogMinPageBytes = 12, kLogMaxPageBytes = 47;
+constexpr std::uint32_t kMaxFormatOctowords = 8;  // of signatures and encryption, 64 bytes each
 
 MkeyMode mode_of(const prm::MkeyContext& context) {
   return static_cast<MkeyMode>(context.access_mode_4_2 << 2 | context.access_mode_1_0);
@@ -33,8 +34,13 @@ Refusal check(const Device& device, const Request& request, const prm::CreateMke
   if (in.mkey_umem_valid) {
     return bad_parameter(Syndrome::kUmemUnsupported);
   }
-  if (context.bsf_en || context.bsf_octword_size != 0) {
+  const bool has_formats = context.bsf_en || context.bsf_octword_size != 0;
+  if (has_formats && (mode != MkeyMode::kKlm || context.bsf_octword_size == 0 ||
+                      context.bsf_octword_size > kMaxFormatOctowords || !context.umr_en)) {
     return bad_parameter(Syndrome::kMkeyBsf);
+  }
+  if (context.crypto_en != 0 && !has_formats) {
+    return bad_parameter(Syndrome::kMkeyEncryption);
   }
   if (context.length64) {
     return mode == MkeyMode::kPa ? Refusal{} : bad_parameter(Syndrome::kMkeyLength);
@@ -133,6 +139,10 @@ Refusal create_mkey(Device& device, const Request& request) {
   if (const Refusal refusal = take_memory(request, in, *mkey)) {
     return refusal;
   }
+  if (in.mkey.bsf_octword_size != 0) {
+    mkey->protection = KeyProtection{
+        .max_octowords = in.mkey.bsf_octword_size, .must_encrypt = in.mkey.crypto_en != 0, .format = std::nullopt};
+  }
   Mkey* const created = mkey.get();
   std::uint32_t index = in.mkey_index;
   if (index != 0 && !device.mkeys.insert_at(mkey, index)) {
@@ -174,6 +184,12 @@ Refusal query_mkey(Device& device, const Request& request) {
   } else if (mkey->translation == MkeyTranslation::kKeys) {
     out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kKlm);
     out.mkey.translations_octword_size = mkey->max_octowords;
+  }
+  if (mkey->protection) {
+    out.mkey.bsf_en = mkey->protection->format.has_value();
+    out.mkey.bsf_octword_size = mkey->protection->max_octowords;
+    out.mkey.crypto_en = mkey->protection->must_encrypt ? 1 : 0;
+    out.mkey.expected_sigerr_count = (mkey->protection->errors & 1) != 0;
   }
   request.reply(out);
   return {};

@@ -9,6 +9,7 @@ namespace {
 using umlx5::wqe::Cqe;
 using umlx5::wqe::CqeOpcode;
 using umlx5::wqe::ErrorCqe;
+using umlx5::wqe::SignatureErrorCqe;
 
 constexpr std::uint32_t kNoUserIndex = 0xffffff;
 // On Ethernet the SL's place holds the network header's kind: device.h MLX5_CQE_ROCE_L3_HEADER_TYPE_IPV4.
@@ -74,6 +75,25 @@ void fail_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::
   cqe.wqe_counter = wqe_counter;
   cqe.srqn_or_user_index = user_index(qp);
   write(link, qp.send_cq, cqe, {}, true);
+}
+
+void report_signature_error(Link& link, const Qp& qp, Cq* cq, const FoundSignatureError& found) {
+  constexpr std::uint8_t kWire = 0, kMemory = 1;
+  const SignatureError& error = found.error;
+  SignatureErrorCqe cqe;
+  cqe.opcode = CqeOpcode::kSignatureError;
+  cqe.expected_guard = static_cast<std::uint32_t>(error.expected >> 32);
+  cqe.actual_guard = static_cast<std::uint32_t>(error.actual >> 32);
+  cqe.expected_reference_tag = static_cast<std::uint32_t>(error.expected);
+  cqe.actual_reference_tag = static_cast<std::uint32_t>(error.actual);
+  cqe.guard_mismatch = error.guard;
+  cqe.application_tag_mismatch = error.application_tag;
+  cqe.reference_tag_mismatch = error.reference_tag;
+  cqe.domain = error.wire ? kWire : kMemory;
+  cqe.mkey = found.key;
+  cqe.offset_bytes = error.offset_bytes;
+  cqe.qpn = qp.qpn;
+  write(link, cq, cqe, {}, true);
 }
 
 void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const ReceiveCompletion& completion,

@@ -52,6 +52,9 @@ void complete_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::w
                    std::uint32_t byte_count, std::span<const std::byte> data, bool solicited);
 void fail_send(Link& link, const Qp& qp, std::uint16_t wqe_counter, umlx5::wqe::SendOpcode opcode, Failure failure);
 
+// Tells `cq` that a block did not match its signature. Does nothing without a CQ.
+void report_signature_error(Link& link, const Qp& qp, Cq* cq, const FoundSignatureError& found);
+
 // Where the receive completions of a QP go: its own CQ, or the CQ of the XRC SRQ that gave the receive WQE.
 struct ReceiveSink {
   Cq* cq = nullptr;

@@ -35,14 +35,7 @@ bool resolve(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t v
 
 }  // namespace
 
-bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
-              std::span<std::byte> to) {
-  if (to.empty()) {
-    return true;
-  }
-  if (!resolve(link, key, user, va, to.size(), access)) {
-    return false;
-  }
+bool read_resolved(Link& link, std::span<std::byte> to) {
   for (const DmaRange& range : link.ranges) {
     if (!link.services.dma().read(range.address, to.first(range.bytes))) {
       return false;
@@ -52,14 +45,7 @@ bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t 
   return true;
 }
 
-bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
-               std::span<const std::byte> from) {
-  if (from.empty()) {
-    return true;
-  }
-  if (!resolve(link, key, user, va, from.size(), access)) {
-    return false;
-  }
+bool write_resolved(Link& link, std::span<const std::byte> from) {
   for (const DmaRange& range : link.ranges) {
     if (!link.services.dma().write(range.address, from.first(range.bytes))) {
       return false;
@@ -69,20 +55,29 @@ bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t
   return true;
 }
 
-bool gather(Link& link, const Qp& qp, std::span<const DataPiece> list, std::span<const std::byte> inline_data,
+bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
+              std::span<std::byte> to) {
+  return to.empty() || (resolve(link, key, user, va, to.size(), access) && read_resolved(link, to));
+}
+
+bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
+               std::span<const std::byte> from) {
+  return from.empty() || (resolve(link, key, user, va, from.size(), access) && write_resolved(link, from));
+}
+
+bool gather(Link& link, const KeyUser& user, std::span<const DataPiece> list, std::span<const std::byte> inline_data,
             std::uint64_t offset, std::span<std::byte> to) {
-  return for_each_part(list, offset, to.size(),
-                       [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
-                         if (piece.is_inline) {
-                           std::memcpy(&to[at], &inline_data[piece.address + in_piece], bytes);
-                           return true;
-                         }
-                         if (piece.is_physical) {
-                           return link.services.dma().read(piece.address + in_piece, to.subspan(at, bytes));
-                         }
-                         return read_key(link, piece.lkey, KeyUser{qp.pdn, qp.qpn}, piece.address + in_piece,
-                                         Access::kLocalRead, to.subspan(at, bytes));
-                       });
+  return for_each_part(
+      list, offset, to.size(), [&](const DataPiece& piece, std::uint64_t in_piece, std::size_t at, std::size_t bytes) {
+        if (piece.is_inline) {
+          std::memcpy(&to[at], &inline_data[piece.address + in_piece], bytes);
+          return true;
+        }
+        if (piece.is_physical) {
+          return link.services.dma().read(piece.address + in_piece, to.subspan(at, bytes));
+        }
+        return read_key(link, piece.lkey, user, piece.address + in_piece, Access::kLocalRead, to.subspan(at, bytes));
+      });
 }
 
 bool scatter(Link& link, const KeyUser& user, std::span<const DataPiece> list, std::uint64_t offset,

@@ -18,7 +18,7 @@ struct DataPiece {
 };
 
 // Copies to.size() bytes from position `offset` of the list. False if a key or the memory behind it does not allow it.
-bool gather(Link& link, const Qp& qp, std::span<const DataPiece> list, std::span<const std::byte> inline_data,
+bool gather(Link& link, const KeyUser& user, std::span<const DataPiece> list, std::span<const std::byte> inline_data,
             std::uint64_t offset, std::span<std::byte> to);
 
 // Copies `from` to position `offset` of the list, of which `from` must be a part.
@@ -30,6 +30,10 @@ bool read_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t 
               std::span<std::byte> to);
 bool write_key(Link& link, std::uint32_t key, const KeyUser& user, std::uint64_t va, Access access,
                std::span<const std::byte> from);
+
+// Copies between bytes and link.ranges, which resolve() has filled.
+bool read_resolved(Link& link, std::span<std::byte> to);
+bool write_resolved(Link& link, std::span<const std::byte> from);
 
 // True if the first and the last byte of [va, va + bytes) may be accessed, which for a key of one contiguous range says
 // it of all between, without listing the range's pages. Zero bytes are always accessible.

@@ -51,6 +51,8 @@ struct Device {
   ObjectTable<Domain> user_contexts, pds, xrcds, transport_domains;
   UarPages uars;
   ObjectTable<Mkey> mkeys;
+  ObjectTable<Psv> psvs;
+  ObjectTable<Dek> deks;
   ObjectTable<Eq> eqs;
   ObjectTable<Cq> cqs;
   ObjectTable<Srq> srqs;  // basic SRQs, XRC SRQs and RMPs: one number space

@@ -43,6 +43,8 @@ Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoi
       transport_domains(table<Domain>(1, profile.log_max_transport_domain)),
       uars(profile.uar_pages),
       mkeys(table<Mkey>(kFirstMkeyIndex, profile.log_max_mkey)),
+      psvs(table<Psv>(1, profile.log_max_psv)),
+      deks(table<Dek>(1, profile.log_max_dek)),
       eqs(table<Eq>(1, profile.log_max_eq)),
       cqs(table<Cq>(kFirstCqn, profile.log_max_cq)),
       srqs(table<Srq>(kFirstSrqn, profile.log_max_srq)),
@@ -211,6 +213,24 @@ bool Hca::invalidate(const KeyUser& user, std::uint32_t key) { return invalidate
 
 bool Hca::update_key(const KeyUser& user, const KeyUpdate& update) {
   return hca::update_key(state_->device.mkeys, user, update);
+}
+
+std::optional<FormattedKey> Hca::formatted_key(std::uint32_t key) {
+  return hca::formatted_key(state_->device.mkeys, key);
+}
+
+MkeyFault Hca::resolve_formatted(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
+                                 Access access, std::vector<DmaRange>& ranges) {
+  return resolve_formatted_key(state_->device.mkeys, state_->device.profile.max_indirection, key, user, va, bytes,
+                               access, ranges);
+}
+
+Psv* Hca::find_psv(std::uint32_t psv) { return state_->device.psvs.find(psv); }
+
+const Dek* Hca::find_dek(std::uint32_t dek) { return state_->device.deks.find(dek); }
+
+bool Hca::set_psv(const KeyUser& user, const PsvUpdate& update) {
+  return hca::set_psv(state_->device.psvs, user, update);
 }
 
 void Hca::complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter, bool solicited) {

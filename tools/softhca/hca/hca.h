@@ -61,7 +61,13 @@ class Hca final : public Services {
   MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;
   bool invalidate(const KeyUser& user, std::uint32_t key) override;
+  std::optional<FormattedKey> formatted_key(std::uint32_t key) override;
+  MkeyFault resolve_formatted(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
+                              Access access, std::vector<DmaRange>& ranges) override;
+  Psv* find_psv(std::uint32_t psv) override;
+  const Dek* find_dek(std::uint32_t dek) override;
   bool update_key(const KeyUser& user, const KeyUpdate& update) override;
+  bool set_psv(const KeyUser& user, const PsvUpdate& update) override;
   void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
                 bool solicited) override;
   void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) override;

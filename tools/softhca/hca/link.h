@@ -11,11 +11,18 @@
 
 namespace softhca::hca {
 
+// A signature error that was found while a message passed a key.
+struct FoundSignatureError {
+  std::uint32_t key = 0;
+  SignatureError error;
+};
+
 struct Link {
   Services& services;
   wire::Endpoint& port;
-  std::uint64_t now_ns = 0;      // monotonic time of the pass that runs
-  std::vector<DmaRange> ranges;  // scratch of resolve(), kept for its capacity
+  std::uint64_t now_ns = 0;                           // monotonic time of the pass that runs
+  std::vector<DmaRange> ranges;                       // scratch of resolve(), kept for its capacity
+  std::vector<FoundSignatureError> signature_errors;  // not reported yet
 };
 
 // Packets never exceed what a port takes, whatever the QP was told.

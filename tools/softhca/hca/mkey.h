@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "tools/softhca/hca/key_protection.h"
 #include "tools/softhca/hca/key_update.h"
 #include "tools/softhca/hca/object_table.h"
 #include "tools/softhca/hca/objects.h"
+#include "tools/softhca/hca/services.h"
 
 namespace softhca::hca {
 
@@ -56,6 +59,10 @@ struct Mkey {
   std::vector<KeyPiece> pieces;      // the first starts at `start`; the list comes `repeats` times
   std::uint64_t repeats = 1;
   std::uint32_t max_octowords = 0;  // of translations that it can hold
+  std::optional<KeyProtection> protection;
+
+  // Whether bytes do not pass it as they are.
+  bool is_formatted() const { return protection && (protection->must_encrypt || protection->format); }
 
   // What forbids the access, without looking at memory. bytes is not 0.
   MkeyFault check(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access) const;
@@ -70,8 +77,15 @@ using MkeyTable = ObjectTable<Mkey>;
 // to these, in its own protection domain; at most `max_indirection` such keys in a row are followed.
 MkeyFault resolve_key(const MkeyTable& keys, unsigned max_indirection, std::uint32_t key, const KeyUser& user,
                       std::uint64_t va, std::uint64_t bytes, Access access, std::vector<DmaRange>& ranges);
+// Services::formatted_key() and resolve_formatted().
+std::optional<FormattedKey> formatted_key(const MkeyTable& keys, std::uint32_t key);
+MkeyFault resolve_formatted_key(const MkeyTable& keys, unsigned max_indirection, std::uint32_t key, const KeyUser& user,
+                                std::uint64_t va, std::uint64_t bytes, Access access, std::vector<DmaRange>& ranges);
 bool invalidate_key(const MkeyTable& keys, const KeyUser& user, std::uint32_t key);
 bool update_key(const MkeyTable& keys, const KeyUser& user, const KeyUpdate& update);
+
+// Services::set_psv().
+bool set_psv(const ObjectTable<Psv>& psvs, const KeyUser& user, const PsvUpdate& update);
 
 // Takes KLM entries, or a repeat block, into a key. False, and the key unchanged, if they make no sense or are too
 // many.

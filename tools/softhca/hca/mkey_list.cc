@@ -65,6 +65,70 @@ MkeyFault resolve_pieces(const MkeyTable& keys, unsigned max_indirection, const 
   return MkeyFault::kNone;
 }
 
+// What the key allows, and where that is.
+MkeyFault resolve_memory(const MkeyTable& keys, unsigned max_indirection, const Mkey& mkey, std::uint32_t key,
+                         const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
+                         std::vector<DmaRange>& ranges) {
+  if (const MkeyFault fault = mkey.check(key, user, va, bytes, access); fault != MkeyFault::kNone) {
+    return fault;
+  }
+  return mkey.translation == MkeyTranslation::kKeys
+             ? resolve_pieces(keys, max_indirection, mkey, user, va, bytes, access, ranges)
+             : mkey.translate(va, bytes, ranges);
+}
+
+// The formats in `bytes`, one or both, each marked with how many there are. False if they make no sense.
+bool parse_formats(std::span<const std::byte> bytes, std::optional<KeyFormat>& format) {
+  using umlx5::wqe::BsfSize;
+  using umlx5::wqe::CryptoBsf;
+  using umlx5::wqe::SignatureBsf;
+  constexpr std::uint8_t kTypeMask = 0x3f;
+  constexpr std::size_t kEach = SignatureBsf::kBytes;
+  static_assert(kEach == CryptoBsf::kBytes);
+  if (bytes.size() != kEach && bytes.size() != 2 * kEach) {
+    return false;
+  }
+  const BsfSize size = bytes.size() == kEach ? BsfSize::k64 : BsfSize::k128;
+  std::optional<SignatureBsf> signature;
+  std::optional<CryptoBsf> crypto;
+  if (size == BsfSize::k128 || (std::to_integer<std::uint8_t>(bytes[0]) & kTypeMask) != CryptoBsf::kTypeCrypto) {
+    signature = umlx5::wqe::load<SignatureBsf>(bytes.data());
+  }
+  if (size == BsfSize::k128 || !signature) {
+    crypto = umlx5::wqe::load<CryptoBsf>(bytes.last(kEach).data());
+  }
+  if ((signature && signature->size != size) || (crypto && crypto->size != size)) {
+    return false;
+  }
+  format = KeyFormat::make(signature, crypto);
+  return format.has_value();
+}
+
+// What a UMR says of formats and signature errors. False, and nothing changed, if the key cannot do it.
+bool update_protection(const KeyUpdate& update, Mkey& mkey) {
+  const std::uint64_t changes = update.control.mkey_mask;
+  const bool switches = (changes & mask::kBsfEnable) != 0, consumes = (changes & mask::kSignatureError) != 0;
+  if (!switches && !consumes && update.formats.empty()) {
+    return true;
+  }
+  if (!mkey.protection || update.formats.size() / kOctowordBytes > mkey.protection->max_octowords) {
+    return false;
+  }
+  KeyProtection& protection = *mkey.protection;
+  std::optional<KeyFormat> format = protection.format;
+  if (!update.formats.empty() && !parse_formats(update.formats, format)) {
+    return false;
+  }
+  if (switches && !update.context.bsf_enable) {
+    format.reset();
+  }
+  protection.format = format;
+  if (consumes) {
+    protection.reports = update.context.signature_error_parity == ((protection.errors & 1) != 0);
+  }
+  return true;
+}
+
 // A repeat block: a header and its entries.
 bool take_repeat_block(std::span<const std::byte> entries, std::vector<KeyPiece>& pieces, std::uint64_t& repeats) {
   const auto header = umlx5::wqe::load<RepeatBlockHeader>(entries.data());
@@ -100,12 +164,27 @@ MkeyFault resolve_key(const MkeyTable& keys, unsigned max_indirection, std::uint
   if (mkey == nullptr) {
     return MkeyFault::kNoSuchKey;
   }
-  if (const MkeyFault fault = mkey->check(key, user, va, bytes, access); fault != MkeyFault::kNone) {
-    return fault;
+  if (mkey->is_formatted()) {
+    return MkeyFault::kFormatted;
   }
-  return mkey->translation == MkeyTranslation::kKeys
-             ? resolve_pieces(keys, max_indirection, *mkey, user, va, bytes, access, ranges)
-             : mkey->translate(va, bytes, ranges);
+  return resolve_memory(keys, max_indirection, *mkey, key, user, va, bytes, access, ranges);
+}
+
+std::optional<FormattedKey> formatted_key(const MkeyTable& keys, std::uint32_t key) {
+  Mkey* const mkey = keys.find(key >> 8);
+  return mkey != nullptr && mkey->is_formatted()
+             ? std::optional(FormattedKey{&*mkey->protection, mkey->start, mkey->length_bytes})
+             : std::nullopt;
+}
+
+MkeyFault resolve_formatted_key(const MkeyTable& keys, unsigned max_indirection, std::uint32_t key, const KeyUser& user,
+                                std::uint64_t va, std::uint64_t bytes, Access access, std::vector<DmaRange>& ranges) {
+  const Mkey* const mkey = keys.find(key >> 8);
+  if (mkey == nullptr) {
+    return MkeyFault::kNoSuchKey;
+  }
+  return bytes == 0 ? MkeyFault::kNone
+                    : resolve_memory(keys, max_indirection, *mkey, key, user, va, bytes, access, ranges);
 }
 
 bool invalidate_key(const MkeyTable& keys, const KeyUser& user, std::uint32_t key) {
@@ -147,12 +226,19 @@ bool update_key(const MkeyTable& keys, const KeyUser& user, const KeyUpdate& upd
   Mkey* const mkey = keys.find(update.key >> 8);
   const std::uint64_t changes = update.control.mkey_mask;
   constexpr std::uint64_t kKnown = mask::kLength | mask::kStartAddress | mask::kMkey | mask::kQpn | mask::kLocalWrite |
-                                   mask::kRemoteRead | mask::kRemoteWrite | mask::kAtomic | mask::kFree;
+                                   mask::kRemoteRead | mask::kRemoteWrite | mask::kAtomic | mask::kFree |
+                                   mask::kBsfEnable | mask::kSignatureError;
   if (mkey == nullptr || !mkey->umr_enabled || mkey->pdn != user.pdn || (changes & ~kKnown) != 0 ||
-      (update.control.check_free && !mkey->free) || (update.control.check_qpn && mkey->qpn != user.qpn)) {
+      (update.control.check_free && !mkey->free) ||
+      (update.control.check_qpn && mkey->qpn != kAnyQp && mkey->qpn != user.qpn)) {
+    return false;
+  }
+  const auto protection = mkey->protection;
+  if (!update_protection(update, *mkey)) {
     return false;
   }
   if (!update.translations.empty() && !take_key_list(update.translations, *mkey)) {
+    mkey->protection = protection;
     return false;
   }
   const umlx5::wqe::MkeyContextSegment& context = update.context;
@@ -170,6 +256,16 @@ bool update_key(const MkeyTable& keys, const KeyUser& user, const KeyUpdate& upd
   change(mask::kRemoteWrite, mkey->remote_write, context.access_remote_write);
   change(mask::kAtomic, mkey->remote_atomic, context.access_atomic);
   change(mask::kFree, mkey->free, context.free);
+  return true;
+}
+
+bool set_psv(const ObjectTable<Psv>& psvs, const KeyUser& user, const PsvUpdate& update) {
+  Psv* const psv = psvs.find(update.psv);
+  if (psv == nullptr || psv->pdn != user.pdn) {
+    return false;
+  }
+  psv->value = update.value;
+  psv->in_error = false;
   return true;
 }
 

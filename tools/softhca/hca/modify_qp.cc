@@ -32,7 +32,8 @@ constexpr std::uint32_t kOptIgnored = prm::kOptPmState | prm::kOptLagTxAffinity 
 
 constexpr Transition kTransitions[] = {
     {Opcode::kRst2InitQp, QpState::kReset, QpState::kInit, 0, 0, 0},
-    {Opcode::kInit2InitQp, QpState::kInit, QpState::kInit, kOptRemote | prm::kOptPkeyIndex | prm::kOptPrimaryPort,
+    {Opcode::kInit2InitQp, QpState::kInit, QpState::kInit,
+     kOptRemote | prm::kOptPkeyIndex | prm::kOptPrimaryPort | prm::kOptDrainSigerr,
      prm::kOptRwe | prm::kOptPkeyIndex | prm::kOptPrimaryPort,
      prm::kOptPkeyIndex | prm::kOptQkey | prm::kOptPrimaryPort},
     {Opcode::kInit2RtrQp, QpState::kInit, QpState::kRtr, kOptRemote | prm::kOptPkeyIndex,
@@ -173,6 +174,9 @@ Refusal take_optional(const Device& device, const prm::ModifyQpIn& in, QpObject&
   if ((mask & prm::kOptQkey) != 0) {
     qp.qkey = in.qpc.q_key;
   }
+  if ((mask & prm::kOptDrainSigerr) != 0) {
+    qp.drain_sigerr = in.qpc.drain_sigerr;
+  }
   if ((mask & prm::kOptRnrTimeout) != 0) {
     qp.min_rnr_timer = in.qpc.min_rnr_nak;
   }
@@ -227,7 +231,8 @@ struct Attributes {
         min_rnr_timer(qp.min_rnr_timer),
         remote_read(qp.remote_read),
         remote_write(qp.remote_write),
-        remote_atomic(qp.remote_atomic) {}
+        remote_atomic(qp.remote_atomic),
+        drain_sigerr(qp.drain_sigerr) {}
 
   void put_back(Qp& qp) const {
     qp.path = path;
@@ -245,6 +250,7 @@ struct Attributes {
     qp.remote_read = remote_read;
     qp.remote_write = remote_write;
     qp.remote_atomic = remote_atomic;
+    qp.drain_sigerr = drain_sigerr;
   }
 
   Path path;
@@ -252,7 +258,7 @@ struct Attributes {
   std::uint16_t pkey_index;
   std::uint32_t initial_send_psn, initial_receive_psn, max_initiated, max_target;
   std::uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_timer;
-  bool remote_read, remote_write, remote_atomic;
+  bool remote_read, remote_write, remote_atomic, drain_sigerr;
 };
 
 // Keeps QUERY_QP's answer: what this transition carried, and what the QP has become.
@@ -284,6 +290,7 @@ void remember(const Transition& transition, const prm::Qpc& from, const QpObject
   to.rre = qp.remote_read;
   to.rwe = qp.remote_write;
   to.rae = qp.remote_atomic;
+  to.drain_sigerr = qp.drain_sigerr;
   to.atomic_mode = from.atomic_mode != 0 ? from.atomic_mode : to.atomic_mode;
   to.pm_state = prm::kPathMigrated;
 }
@@ -297,6 +304,7 @@ void enter(Device& device, QpObject& qp, QpState to) {
   qp.state = to;
   if (to == QpState::kReset) {
     qp.sq_consumed_wqebbs = qp.rq_consumed = 0;
+    qp.drain_sigerr = false;
   }
   device.transport.state_changed(qp, from);
 }

@@ -145,6 +145,7 @@ struct Qp {
   std::uint32_t max_initiated_rd_atomic = 0;                    // reads and atomics this requester may have outstanding
   std::uint32_t max_target_rd_atomic = 0;                       // that this responder accepts
   bool remote_read = false, remote_write = false, remote_atomic = false;
+  bool drain_sigerr = false;  // a signature error of a request of its own takes the send queue to SQD
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP
@@ -173,6 +174,7 @@ enum class MkeyFault : std::uint8_t {
   kWrongQp,  // bound to another QP
   kNoRight,
   kOutOfBounds,
+  kFormatted,  // bytes do not pass it as they are
   kNotMapped,  // the pages behind it are gone, or it leads through too many keys
 };
 

@@ -6,6 +6,7 @@
 
 #include "wqe/layout.h"
 #include "wqe/prm/cap.h"
+#include "wqe/prm/general_object.h"
 
 namespace softhca::hca {
 
@@ -16,6 +17,7 @@ namespace {
 constexpr std::uint16_t kRoceV2UdpPort = 4791;
 constexpr std::uint16_t kFirstFlowPort = 0xc000, kLastFlowPort = 0xffff;
 constexpr std::uint8_t kLogBlueFlameRegisterBytes = 9;
+constexpr std::uint8_t kLogMaxFormats = 1;  // of a memory key
 
 // Code of a table of `base` << code entries.
 std::uint16_t table_size_code(unsigned entries, unsigned base) {
@@ -72,6 +74,11 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.imaicl = cap.mkey_by_name = true;
   cap.max_indirection = profile.max_indirection;
   cap.log_max_klm_list_size = profile.log_max_klm_entries;
+  cap.sho = cap.sigerr_cqe = cap.sigerr_domain_and_sig_type = cap.drain_sigerr = true;
+  cap.sig_crc32c = cap.sig_crc64_xp10 = cap.sig_block_4048 = true;
+  cap.log_max_bsf_list_size = kLogMaxFormats;
+  cap.crypto = cap.aes_xts_single_block_le_tweak = cap.aes_xts_multi_block_be_tweak = true;
+  cap.general_obj_types = std::uint64_t{1} << static_cast<unsigned>(prm::GeneralObjectType::kEncryptionKey);
   cap.umr_modify_entity_size_disabled = true;  // page lists come with CREATE_MKEY, not by UMR work requests
   cap.umr_fence = prm::kUmrFenceNone;
   cap.uar_4k = true;
@@ -109,6 +116,13 @@ prm::RoceCapabilities roce_capabilities(const Profile& profile) {
   return cap;
 }
 
+// Keys come in plain text.
+prm::CryptoCapabilities crypto_capabilities(const Profile& profile) {
+  prm::CryptoCapabilities cap;
+  cap.log_max_num_deks = profile.log_max_dek;
+  return cap;
+}
+
 // A reader may ask for the head of a group only.
 template <typename Capabilities>
 void write_head(const Capabilities& capabilities, std::span<std::byte> out) {
@@ -129,6 +143,9 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
       return true;
     case prm::CapabilityGroup::kRoce:
       write_head(roce_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kCrypto:
+      write_head(crypto_capabilities(profile), out);
       return true;
     case prm::CapabilityGroup::kOdp:  // known and without any capability
     case prm::CapabilityGroup::kQos:

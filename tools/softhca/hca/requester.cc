@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "tools/softhca/hca/formatted_data.h"
 #include "wqe/eqe.h"
 
 namespace softhca::hca {
@@ -24,6 +25,7 @@ constexpr std::uint64_t kRoundTripsToResend = 4;
 constexpr std::uint64_t kLeastResendNs = 4'000'000;
 constexpr std::uint64_t kLeastTimeoutNs = 128'000'000;
 constexpr std::uint8_t kRnrRetryForEver = 7;
+constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 31;
 
 std::uint64_t timeout_ns(const Qp& qp) {
   return std::max(wire::ack_timeout_ns(qp.ack_timeout).value_or(0), kLeastTimeoutNs);
@@ -63,6 +65,7 @@ bool executes(QpType type, SendOpcode opcode) {
     case SendOpcode::kRdmaWriteImmediate:
       return type != QpType::kUd;
     case SendOpcode::kUmr:
+    case SendOpcode::kSetPsv:
       return type != QpType::kUd;
     case SendOpcode::kSendInvalidate:
     case SendOpcode::kRdmaRead:
@@ -157,6 +160,8 @@ Requester::Work* Requester::next_work(Link& link, Qp& qp) {
 void Requester::admit(Link& link, const Qp& qp, Work& work) {
   SendRequest& request = work.request;
   work.cqe_bytes = 0;
+  work.converted = false;
+  work.responses.clear();
   work.first_psn = assigned_psn_;
   work.packets = 0;
   work.waits = false;
@@ -166,6 +171,9 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   if (!request.failure && work.has_response() && qp.max_initiated_rd_atomic == 0) {
     request.failure = failure::kNoReadAtomic;
   }
+  if (!request.failure && passes_format(link, request.list)) {
+    admit_formatted(link, qp, work);
+  }
   const std::uint32_t mtu = mtu_bytes(qp);
   if (!request.failure && qp.type == QpType::kUd && request.length_bytes > mtu) {
     request.failure = failure::kMessageTooLong;
@@ -173,22 +181,50 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   if (request.failure || request.opcode == SendOpcode::kNop) {
     return;
   }
-  if (request.opcode == SendOpcode::kUmr) {
+  if (request.opcode == SendOpcode::kUmr || request.opcode == SendOpcode::kSetPsv) {
     work.waits = true;
     return;
   }
   work.packets = work.is_atomic() ? 1 : std::max<std::uint64_t>(1, (request.length_bytes + mtu - 1) / mtu);
   // A message of one packet finds its faults when that is built; others must not fail when half is sent.
   const Access access = work.has_response() ? Access::kLocalWrite : Access::kLocalRead;
-  if ((work.packets > 1 || work.has_response()) && !list_accessible(link, {qp.pdn, qp.qpn}, request.list, access)) {
+  if (!request.formatted && (work.packets > 1 || work.has_response()) &&
+      !list_accessible(link, {qp.pdn, qp.qpn}, request.list, access)) {
     request.failure = work.has_response() ? failure::kScatterFault : failure::kGatherFault;
     work.packets = 0;
   }
   assigned_psn_ += work.packets;
 }
 
+// The message's length is that on the wire.
+void Requester::admit_formatted(Link& link, const Qp& qp, Work& work) {
+  SendRequest& request = work.request;
+  const auto bytes = work.is_atomic() ? std::nullopt : wire_bytes_of(link, {qp.pdn, qp.qpn}, request.list);
+  request.formatted = true;
+  if (!bytes) {
+    request.failure = work.has_response() ? failure::kScatterFault : failure::kGatherFault;
+  } else if (*bytes > kMaxMessageBytes) {
+    request.failure = failure::kMessageTooLong;
+  } else {
+    request.length_bytes = *bytes;
+  }
+}
+
+void Requester::set_psv(Link& link, const Qp& qp, Work& work) {
+  const auto update = parse_psv_update(work.request.body);
+  if (!update) {
+    work.request.failure = failure::kBadWqe;
+  } else if (!link.services.set_psv({qp.pdn, qp.qpn}, *update)) {
+    work.request.failure = failure::kKeyUpdate;
+  }
+}
+
 void Requester::change_key(Link& link, const Qp& qp, Work& work) {
   work.waits = false;
+  if (work.request.opcode == SendOpcode::kSetPsv) {
+    set_psv(link, qp, work);
+    return;
+  }
   const auto update = parse_key_update(work.request.immediate, work.request.body);
   if (!update) {
     work.request.failure = failure::kBadWqe;
@@ -235,8 +271,55 @@ wire::Bth Requester::header(const Qp& qp, Operation operation) const {
   return bth;
 }
 
-bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
+// Makes a formatted list the bytes that it sends. Not before its turn: reads before a fence may still fill it.
+bool Requester::convert(Link& link, Qp& qp, Work& work) {
+  SendRequest& request = work.request;
+  std::vector<std::byte> wire;
+  if (!gather_formatted(link, {qp.pdn, qp.qpn}, request.list, request.inline_data, wire) ||
+      wire.size() != request.length_bytes) {
+    link.signature_errors.clear();
+    return false;
+  }
+  request.inline_data = std::move(wire);
+  request.list.assign(1, {.address = 0,
+                          .lkey = 0,
+                          .bytes = static_cast<std::uint32_t>(request.inline_data.size()),
+                          .is_inline = true,
+                          .is_physical = false});
+  work.converted = true;
+  report_signature_errors(link, qp);
+  return true;
+}
+
+void Requester::report_signature_errors(Link& link, Qp& qp) {
+  for (const FoundSignatureError& found : link.signature_errors) {
+    report_signature_error(link, qp, qp.send_cq, found);
+  }
+  if (!link.signature_errors.empty() && qp.drain_sigerr && qp.state == QpState::kRts) {
+    qp.state = QpState::kSqDrained;
+    stopped_ = true;
+  }
+  link.signature_errors.clear();
+}
+
+// Puts back the WQE that waits for earlier reads, if there is one: a queue that stops has not taken it.
+void Requester::give_back_fenced(Qp& qp) {
+  if (sending_ + 1 != works_.size()) {
+    return;
+  }
+  const Work& last = works_[sending_];
+  if (last.request.fence && last.first_psn == next_psn_ && last.first_psn >= sent_psn_) {
+    queue_.give_back(qp, last.request.wqe_counter);
+    assigned_psn_ = last.first_psn;
+    works_.drop_last();
+  }
+}
+
+bool Requester::send_data(Link& link, Qp& qp, Work& work) {
   const SendRequest& request = work.request;
+  if (request.formatted && !work.converted && !convert(link, qp, work)) {
+    return false;
+  }
   const std::uint32_t mtu = mtu_bytes(qp);
   const std::uint64_t index = next_psn_ - work.first_psn;
   const bool is_first = index == 0;
@@ -259,7 +342,7 @@ bool Requester::send_data(Link& link, const Qp& qp, Work& work) {
   const std::uint64_t offset = index * mtu;
   const std::size_t bytes = std::min<std::uint64_t>(mtu, request.length_bytes - offset);
   const std::span<std::byte> payload = wire::build_headers(packet, bytes, link.port.reserve());
-  if (!gather(link, qp, request.list, request.inline_data, offset, payload)) {
+  if (!gather(link, {qp.pdn, qp.qpn}, request.list, request.inline_data, offset, payload)) {
     return false;
   }
   link.port.commit(qp.type == QpType::kUd ? request.route : qp.path.route,
@@ -417,16 +500,37 @@ void Requester::on_read_response(Link& link, Qp& qp, Work& work, std::uint64_t p
     fail_front(link, qp, failure::kBadResponse);
     return;
   }
-  if (work.packets == 1 && work.request.signaled && expected_bytes != 0 &&
-      expected_bytes <= std::min<std::size_t>(qp.inline_scatter_requester_bytes, work.cqe_data.size())) {
-    std::memcpy(work.cqe_data.data(), packet.payload.data(), expected_bytes);
-    work.cqe_bytes = static_cast<std::uint32_t>(expected_bytes);
-  } else if (!scatter(link, {qp.pdn, qp.qpn}, work.request.list, offset, packet.payload)) {
+  if (!place_read_response(link, qp, work, offset, packet.payload)) {
     fail_front(link, qp, failure::kScatterFault);
     return;
   }
   advance(link, psn + 1);
   finish_front(link, qp);
+}
+
+bool Requester::place_read_response(Link& link, Qp& qp, Work& work, std::uint64_t offset,
+                                    std::span<const std::byte> payload) {
+  const KeyUser user{qp.pdn, qp.qpn};
+  if (work.request.formatted) {
+    work.responses.resize(offset);
+    work.responses.insert(work.responses.end(), payload.begin(), payload.end());
+    if (work.responses.size() != work.request.length_bytes) {
+      return true;
+    }
+    const bool placed = scatter_formatted(link, user, work.request.list, work.responses);
+    report_signature_errors(link, qp);
+    if (stopped_) {
+      give_back_fenced(qp);
+    }
+    return placed;
+  }
+  if (work.packets == 1 && work.request.signaled && !payload.empty() &&
+      payload.size() <= std::min<std::size_t>(qp.inline_scatter_requester_bytes, work.cqe_data.size())) {
+    std::memcpy(work.cqe_data.data(), payload.data(), payload.size());
+    work.cqe_bytes = static_cast<std::uint32_t>(payload.size());
+    return true;
+  }
+  return scatter(link, user, work.request.list, offset, payload);
 }
 
 void Requester::on_atomic_response(Link& link, Qp& qp, Work& work, const wire::Packet& packet) {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tools/softhca/hca/send_queue.h"
@@ -41,6 +42,9 @@ class Requester {
   // The QP is in ERR or SQER: completes all that is left with WR_FLUSH.
   void flush(Link& link, Qp& qp);
 
+  // Tells once that a signature error has taken the QP to SQD.
+  bool take_stop() { return std::exchange(stopped_, false); }
+
   // No WQE is started and unfinished.
   bool idle() const { return works_.empty(); }
 
@@ -52,6 +56,8 @@ class Requester {
     bool waits = false;           // changes a key, and is not executed yet
     std::uint32_t cqe_bytes = 0;  // response bytes kept for the CQE
     std::array<std::byte, 64> cqe_data;
+    bool converted = false;            // a formatted list is inline data now
+    std::vector<std::byte> responses;  // of a READ into a formatted list, until all are here
 
     std::uint64_t end_psn() const { return first_psn + packets; }
     bool is_read() const { return request.opcode == umlx5::wqe::SendOpcode::kRdmaRead; }
@@ -87,9 +93,12 @@ class Requester {
   Work* next_work(Link& link, Qp& qp);
   void admit(Link& link, const Qp& qp, Work& work);
   bool may_start(const Work& work) const;
+  void admit_formatted(Link& link, const Qp& qp, Work& work);
   void change_key(Link& link, const Qp& qp, Work& work);
+  void set_psv(Link& link, const Qp& qp, Work& work);
   bool send_one(Link& link, Qp& qp, Work& work);
-  bool send_data(Link& link, const Qp& qp, Work& work);
+  bool send_data(Link& link, Qp& qp, Work& work);
+  bool convert(Link& link, Qp& qp, Work& work);
   bool send_read(Link& link, const Qp& qp, Work& work);
   bool send_atomic(Link& link, const Qp& qp, Work& work);
   void sent(Link& link, std::uint64_t psns);
@@ -100,6 +109,9 @@ class Requester {
   void on_acknowledge(Link& link, Qp& qp, std::uint64_t psn, const wire::Aeth& aeth);
   void on_nak(Link& link, Qp& qp, std::uint64_t psn, wire::NakCode code);
   void on_rnr_nak(Link& link, Qp& qp, std::uint64_t psn, std::uint8_t timer_code);
+  bool place_read_response(Link& link, Qp& qp, Work& work, std::uint64_t offset, std::span<const std::byte> payload);
+  void report_signature_errors(Link& link, Qp& qp);
+  void give_back_fenced(Qp& qp);
   void on_read_response(Link& link, Qp& qp, Work& work, std::uint64_t psn, const wire::Packet& packet);
   void on_atomic_response(Link& link, Qp& qp, Work& work, const wire::Packet& packet);
   // All before `psn` has reached the peer. False if a response before it is missing, or the QP is no longer able.
@@ -123,6 +135,7 @@ class Requester {
   std::uint64_t sent_psn_ = 0;      // never sent yet
   std::uint64_t assigned_psn_ = 0;  // not taken by a work yet
   bool ready_ = false;
+  bool stopped_ = false;
 
   // End PSNs of the read pieces and atomics that are under way, oldest first.
   std::vector<std::uint64_t> responses_due_;

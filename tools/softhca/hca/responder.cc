@@ -5,6 +5,9 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
+
+#include "tools/softhca/hca/formatted_data.h"
 
 namespace softhca::hca {
 namespace {
@@ -152,12 +155,18 @@ bool Responder::send(Link& link, Qp& qp, const wire::Packet& packet) {
       return false;
     }
     received_bytes_ = 0;
+    formatted_ = passes_format(link, receive_.list);
+    collected_.clear();
   }
-  if (received_bytes_ + packet.payload.size() > receive_.length_bytes) {
+  const auto room = receive_room(link, qp);
+  if (!room) {
+    return refuse(NakCode::kRemoteOperationalError, failure::kScatterFault, EventType::kWorkQueueCatastrophic);
+  }
+  if (received_bytes_ + packet.payload.size() > *room) {
     return refuse(NakCode::kInvalidRequest, failure::kReceiveTooShort, EventType::kWorkQueueInvalidRequest);
   }
-  const bool in_cqe = begins && info.ends_message() && packet.payload.size() <= qp.inline_scatter_responder_bytes;
-  if (!in_cqe && !scatter(link, {receive_.pdn, qp.qpn}, receive_.list, received_bytes_, packet.payload)) {
+  bool in_cqe = false;
+  if (!place_send(link, qp, packet, in_cqe)) {
     return refuse(NakCode::kRemoteOperationalError, failure::kScatterFault, EventType::kWorkQueueCatastrophic);
   }
   if (info.has(Headers::kIeth) && !link.services.invalidate({pdn_, qp.qpn}, packet.ieth.rkey)) {
@@ -172,15 +181,46 @@ bool Responder::send(Link& link, Qp& qp, const wire::Packet& packet) {
   return true;
 }
 
+std::optional<std::uint64_t> Responder::receive_room(Link& link, const Qp& qp) const {
+  return formatted_ ? wire_bytes_of(link, {receive_.pdn, qp.qpn}, receive_.list) : receive_.length_bytes;
+}
+
+bool Responder::place_send(Link& link, const Qp& qp, const wire::Packet& packet, bool& in_cqe) {
+  const wire::OpcodeInfo& info = packet.info();
+  const KeyUser user{receive_.pdn, qp.qpn};
+  if (formatted_) {
+    collected_.insert(collected_.end(), packet.payload.begin(), packet.payload.end());
+    if (!info.ends_message()) {
+      return true;
+    }
+    const bool placed = scatter_formatted(link, user, receive_.list, collected_);
+    report_signature_errors(link, qp);
+    return placed;
+  }
+  in_cqe = info.begins_message() && info.ends_message() && packet.payload.size() <= qp.inline_scatter_responder_bytes;
+  return in_cqe || scatter(link, user, receive_.list, received_bytes_, packet.payload);
+}
+
+void Responder::report_signature_errors(Link& link, const Qp& qp) const {
+  for (const FoundSignatureError& found : link.signature_errors) {
+    report_signature_error(link, qp, sink(link, qp).cq, found);
+  }
+  link.signature_errors.clear();
+}
+
 bool Responder::begin_write(Link& link, Qp& qp, const wire::Packet& packet) {
   write_target_ = packet.reth;
   received_bytes_ = 0;
   if (write_target_.dma_bytes > kMaxMessageBytes) {
     return refuse_invalid();
   }
-  return (qp.remote_write && ends_accessible(link, write_target_.rkey, {pdn_, qp.qpn}, write_target_.address,
-                                             write_target_.dma_bytes, Access::kRemoteWrite)) ||
-         refuse_access();
+  const KeyUser user{pdn_, qp.qpn};
+  const auto& [address, rkey, bytes] = write_target_;
+  formatted_ = bytes != 0 && link.services.formatted_key(rkey).has_value();
+  collected_.clear();
+  const bool accessible = formatted_ ? may_write_formatted(link, rkey, user, address, bytes)
+                                     : ends_accessible(link, rkey, user, address, bytes, Access::kRemoteWrite);
+  return (qp.remote_write && accessible) || refuse_access();
 }
 
 bool Responder::place_write(Link& link, const Qp& qp, const wire::Packet& packet) {
@@ -188,9 +228,19 @@ bool Responder::place_write(Link& link, const Qp& qp, const wire::Packet& packet
   if (packet.info().ends_message() ? after != write_target_.dma_bytes : after >= write_target_.dma_bytes) {
     return refuse_invalid();
   }
-  return write_key(link, write_target_.rkey, {pdn_, qp.qpn}, write_target_.address + received_bytes_,
-                   Access::kRemoteWrite, packet.payload) ||
-         refuse_access();
+  const KeyUser user{pdn_, qp.qpn};
+  if (!formatted_) {
+    return write_key(link, write_target_.rkey, user, write_target_.address + received_bytes_, Access::kRemoteWrite,
+                     packet.payload) ||
+           refuse_access();
+  }
+  collected_.insert(collected_.end(), packet.payload.begin(), packet.payload.end());
+  if (!packet.info().ends_message()) {
+    return true;
+  }
+  const bool written = write_formatted(link, write_target_.rkey, user, write_target_.address, collected_);
+  report_signature_errors(link, qp);
+  return written || refuse_access();
 }
 
 bool Responder::write(Link& link, Qp& qp, const wire::Packet& packet) {
@@ -250,6 +300,21 @@ bool Responder::readable(Link& link, const Qp& qp, std::uint32_t pdn, const wire
          ends_accessible(link, reth.rkey, {pdn, qp.qpn}, reth.address, reth.dma_bytes, Access::kRemoteRead);
 }
 
+std::optional<Responder::Response> Responder::prepare_read(Link& link, const Qp& qp, std::uint32_t pdn,
+                                                           const wire::Packet& packet) const {
+  const wire::Reth& reth = packet.reth;
+  const bool formatted = reth.dma_bytes != 0 && link.services.formatted_key(reth.rkey).has_value();
+  if (!formatted) {
+    return readable(link, qp, pdn, reth) ? std::optional(read_response(qp, pdn, packet)) : std::nullopt;
+  }
+  Response response = read_response(qp, pdn, packet);
+  response.formatted = true;
+  const bool read =
+      qp.remote_read && read_formatted(link, reth.rkey, {pdn, qp.qpn}, reth.address, reth.dma_bytes, response.data);
+  report_signature_errors(link, qp);
+  return read ? std::optional(std::move(response)) : std::nullopt;
+}
+
 Responder::Response Responder::read_response(const Qp& qp, std::uint32_t pdn, const wire::Packet& packet) const {
   Response response;
   response.is_read = true;
@@ -267,11 +332,13 @@ bool Responder::read(Link& link, Qp& qp, const wire::Packet& packet) {
   if (message_ != Message::kNone || packet.reth.dma_bytes > kMaxMessageBytes || !room_for_response(qp, false)) {
     return refuse_invalid();
   }
-  if (!readable(link, qp, pdn_, packet.reth)) {
+  auto response = prepare_read(link, qp, pdn_, packet);
+  if (!response) {
     return refuse_access();
   }
   msn_ = wire::psn_add(msn_, 1);
-  responses_.push_back(read_response(qp, pdn_, packet));
+  response->msn = msn_;
+  responses_.push_back(std::move(*response));
   expected_psn_ = wire::psn_add(expected_psn_, responses_.back().packets);
   return true;
 }
@@ -323,9 +390,12 @@ void Responder::on_duplicate(Link& link, Qp& qp, const wire::Packet& packet) {
       const bool known = packet.reth.dma_bytes <= kMaxMessageBytes &&
                          packets_of(qp, packet.reth.dma_bytes) <= static_cast<std::uint32_t>(packets);
       const auto pdn = pdn_of(link, qp, packet);
-      if (known && pdn && room_for_response(qp, true) && readable(link, qp, *pdn, packet.reth)) {
-        responses_.push_back(read_response(qp, *pdn, packet));
-        responses_.back().repeated = true;
+      if (!known || !pdn || !room_for_response(qp, true)) {
+        return;
+      }
+      if (auto response = prepare_read(link, qp, *pdn, packet)) {
+        response->repeated = true;
+        responses_.push_back(std::move(*response));
       }
       return;
     }
@@ -426,7 +496,10 @@ bool Responder::send_response(Link& link, Qp& qp, Response& response) {
   const std::uint64_t offset = std::uint64_t{index} * mtu;
   const std::size_t bytes = response.is_read ? std::min<std::uint64_t>(mtu, response.bytes - offset) : 0;
   const std::span<std::byte> payload = wire::build_headers(packet, bytes, link.port.reserve());
-  if (!read_key(link, response.rkey, {response.pdn, qp.qpn}, response.address + offset, Access::kRemoteRead, payload)) {
+  if (response.formatted) {
+    std::copy_n(response.data.begin() + static_cast<std::ptrdiff_t>(offset), bytes, payload.begin());
+  } else if (!read_key(link, response.rkey, {response.pdn, qp.qpn}, response.address + offset, Access::kRemoteRead,
+                       payload)) {
     // The memory went away after the request was accepted: its PSN is the one to refuse.
     expected_psn_ = packet.bth.psn;
     refuse_access();

@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "tools/softhca/hca/completion.h"
@@ -57,6 +59,8 @@ class Responder {
     std::uint32_t rkey = 0, pdn = 0;
     std::uint32_t bytes = 0;
     std::uint64_t original = 0;  // atomic
+    bool formatted = false;
+    std::vector<std::byte> data;  // of a read of a formatted key: what is sent
   };
   struct AtomicResult {
     std::uint32_t psn = 0;
@@ -78,6 +82,10 @@ class Responder {
   bool atomic(Link& link, Qp& qp, const wire::Packet& packet);
   bool begin_write(Link& link, Qp& qp, const wire::Packet& packet);
   bool place_write(Link& link, const Qp& qp, const wire::Packet& packet);
+  bool place_send(Link& link, const Qp& qp, const wire::Packet& packet, bool& in_cqe);
+  // Bytes on the wire that the receive WQE in use has room for. None if its keys make no sense.
+  std::optional<std::uint64_t> receive_room(Link& link, const Qp& qp) const;
+  void report_signature_errors(Link& link, const Qp& qp) const;
   bool sizes_fit(const Qp& qp, const wire::Packet& packet) const;
   // Takes the receive WQE of a message. False: there is none (an RNR NAK will say so) or it is unusable.
   bool take_receive(Link& link, Qp& qp);
@@ -89,6 +97,8 @@ class Responder {
   void on_duplicate(Link& link, Qp& qp, const wire::Packet& packet);
   bool readable(Link& link, const Qp& qp, std::uint32_t pdn, const wire::Reth& reth) const;
   Response read_response(const Qp& qp, std::uint32_t pdn, const wire::Packet& packet) const;
+  // The response to a read that is allowed; none otherwise.
+  std::optional<Response> prepare_read(Link& link, const Qp& qp, std::uint32_t pdn, const wire::Packet& packet) const;
   // A requester has no more new requests under way than it may; repetitions come on top, and are dropped if many.
   bool room_for_response(const Qp& qp, bool repeated) const;
 
@@ -111,6 +121,8 @@ class Responder {
 
   Message message_ = Message::kNone;
   std::uint64_t received_bytes_ = 0;
+  bool formatted_ = false;  // the message passes a key with a format: it is kept until it is whole
+  std::vector<std::byte> collected_;
   ReceiveWqe receive_;
   bool receive_in_use_ = false;
   wire::Reth write_target_;

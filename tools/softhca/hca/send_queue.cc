@@ -135,6 +135,7 @@ bool SendQueue::take(Link& link, Qp& qp, SendRequest& request) {
   }
   request.wqe_counter = consumer_;
   request.failure = {};
+  request.formatted = false;
   request.list.clear();
   request.length_bytes = 0;
   std::array<std::byte, umlx5::wqe::kMaxSendWqeBytes> wqe;

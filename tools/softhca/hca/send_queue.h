@@ -30,6 +30,7 @@ struct SendRequest {
   std::vector<DataPiece> list;
   std::vector<std::byte> inline_data;
   std::vector<std::byte> body;     // of an opcode that changes a key
+  bool formatted = false;          // the list has keys with formats, and is converted as a whole
   std::uint64_t length_bytes = 0;  // of the list
   Failure failure;                 // why it cannot be executed
 };
@@ -53,6 +54,12 @@ class SendQueue {
     umlx5::wqe::SendOpcode opcode;
   };
   std::optional<Flushed> take_for_flush(Link& link, Qp& qp);
+
+  // The WQE that was taken last and all after it are to be taken again.
+  void give_back(Qp& qp, std::uint16_t wqe_counter) {
+    consumer_ = wqe_counter;
+    qp.sq_consumed_wqebbs = consumer_;
+  }
 
   bool empty(Link& link, const Qp& qp);
   bool broken() const { return broken_; }

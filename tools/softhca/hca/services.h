@@ -3,14 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/key_protection.h"
 #include "tools/softhca/hca/key_update.h"
 #include "tools/softhca/hca/objects.h"
 
 namespace softhca::hca {
+
+// A key that does something with the bytes that pass through it.
+struct FormattedKey {
+  KeyProtection* protection;  // without a format if it has none yet and may not be used without
+  std::uint64_t start = 0, memory_bytes = 0;
+};
 
 // Hca is the implementation; tests of the data path give their own. The HCA's lock is held around every call.
 class Services {
@@ -24,8 +32,20 @@ class Services {
   virtual bool has_gid(std::uint8_t index) = 0;
 
   // Translates [va, va+bytes) of `key` into DMA ranges, appended to `ranges`. bytes 0 checks nothing and gives nothing.
+  // Keys with a format are refused.
   virtual MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes,
                             Access access, std::vector<DmaRange>& ranges) = 0;
+
+  // None if bytes pass the key as they are, or there is no such key. Devices without formats need not implement it.
+  virtual std::optional<FormattedKey> formatted_key(std::uint32_t) { return std::nullopt; }
+  // resolve() of a key with a format: positions are those in memory.
+  virtual MkeyFault resolve_formatted(std::uint32_t, const KeyUser&, std::uint64_t, std::uint64_t, Access,
+                                      std::vector<DmaRange>&) {
+    return MkeyFault::kNoSuchKey;
+  }
+  // Null if there is no such object.
+  virtual Psv* find_psv(std::uint32_t) { return nullptr; }
+  virtual const Dek* find_dek(std::uint32_t) { return nullptr; }
 
   // Frees `key` as a SEND with Invalidate for `user` asks. False, and nothing changed, if it is not a key that it may
   // invalidate.
@@ -33,6 +53,9 @@ class Services {
 
   // Changes a key as a UMR WQE of `user` asks. False, and nothing changed, if that is not possible.
   virtual bool update_key(const KeyUser& user, const KeyUpdate& update) = 0;
+
+  // Gives a running value of signatures its start as a SET_PSV WQE of `user` asks. False if there is no such one.
+  virtual bool set_psv(const KeyUser&, const PsvUpdate&) { return false; }
 
   // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
   // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error

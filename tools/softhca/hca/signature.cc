@@ -281,10 +281,10 @@ void SignatureStream::check() {
   if (error_ || in_.escaped(signature_)) {
     return;
   }
-  const auto expected = in_.finish(in_running_, in_block_);
+  const auto computed = in_.finish(in_running_, in_block_);
   SignatureError error;
   for (std::size_t i = 0; i < in_.signature_bytes(); ++i) {
-    if (masked(check_mask_, i) && expected[i] != signature_[i]) {
+    if (masked(check_mask_, i) && computed[i] != signature_[i]) {
       const bool dif = in_.kind_ == SignatureDomain::Kind::kT10Dif;
       error.guard |= !dif || i < 2;
       error.application_tag |= dif && i >= 2 && i < 4;
@@ -295,8 +295,8 @@ void SignatureStream::check() {
     return;
   }
   error.wire = input_is_wire_;
-  error.expected = in_.as_reported(expected);
-  error.actual = in_.as_reported(signature_);
+  error.expected = in_.as_reported(signature_);
+  error.actual = in_.as_reported(computed);
   error.offset_bytes = consumed_ - in_.signature_bytes();
   error_ = error;
 }

@@ -21,9 +21,9 @@ namespace softhca {
 struct SignatureError {
   bool guard = false, application_tag = false, reference_tag = false;
   bool wire = false;  // domain: wire, else memory
-  std::uint64_t expected =
-      0;  // the eight signature bytes as a CQE reports them: T10-DIF or CRC64, CRC32 in the upper half
-  std::uint64_t actual = 0;
+  // The eight signature bytes as a CQE reports them: T10-DIF or CRC64, CRC32 in the upper half. Expected is what came
+  // with the data, actual what the data gives.
+  std::uint64_t expected = 0, actual = 0;
   std::uint64_t offset_bytes = 0;  // of the end of the bad block's data, in the input
 };
 
@@ -38,6 +38,7 @@ class SignatureDomain {
 
   Kind kind() const { return kind_; }
   std::size_t block_bytes() const { return block_bytes_; }
+  bool seed_ones() const { return seed_ones_; }
   std::size_t signature_bytes() const;
   // What `data_bytes` bytes of data take here, with the signatures of whole blocks.
   std::uint64_t bytes_with_signatures(std::uint64_t data_bytes) const;

@@ -46,6 +46,10 @@ std::string_view words(Syndrome syndrome) {
       return "the queue pair does not exist";
     case Syndrome::kNoSuchUctx:
       return "the user context does not exist";
+    case Syndrome::kNoSuchPsv:
+      return "the running value of signatures (PSV) does not exist";
+    case Syndrome::kNoSuchDek:
+      return "the data encryption key does not exist";
     case Syndrome::kWrongSrqKind:
       return "the number is a shared receive queue of another kind (SRQ, XRC SRQ, RMP)";
     case Syndrome::kPdInUse:
@@ -84,6 +88,16 @@ std::string_view words(Syndrome syndrome) {
       return "start address and length go past the end of the address space";
     case Syndrome::kMkeyByName:
       return "the device chooses the index of a memory key itself";
+    case Syndrome::kMkeyEncryption:
+      return "a memory key that encrypts needs room for a format";
+    case Syndrome::kPsvCount:
+      return "1 to 4 running values can be created at once";
+    case Syndrome::kGeneralObjectType:
+      return "data encryption keys are the only general objects here";
+    case Syndrome::kDekKind:
+      return "data encryption keys are for AES-XTS with keys of 128 or 256 bits";
+    case Syndrome::kDekHalves:
+      return "the two keys of AES-XTS are the same";
     case Syndrome::kMkeyPhysicalByUser:
       return "only the kernel (uid 0) may create keys of physical addresses";
     case Syndrome::kEqSize:

@@ -41,6 +41,8 @@ enum class Syndrome : std::uint32_t {
   kCqInUse = 0x530211,
   kSrqInUse = 0x530212,
   kUctxInUse = 0x530213,
+  kNoSuchPsv = 0x530214,
+  kNoSuchDek = 0x530215,
 
   // Buffers.
   kUmemUnsupported = 0x530301,
@@ -57,6 +59,13 @@ enum class Syndrome : std::uint32_t {
   kMkeyAddressWraps = 0x530406,
   kMkeyByName = 0x530407,
   kMkeyPhysicalByUser = 0x530408,
+  kMkeyEncryption = 0x530409,
+
+  // Running values of signatures, data encryption keys.
+  kPsvCount = 0x530a01,
+  kGeneralObjectType = 0x530a02,
+  kDekKind = 0x530a03,
+  kDekHalves = 0x530a04,
 
   // EQ.
   kEqSize = 0x530501,

@@ -41,7 +41,8 @@ struct Transport::State {
     friend bool operator>(const Timer& a, const Timer& b) { return a.at_ns > b.at_ns; }
   };
 
-  State(Services& services, wire::Endpoint& port) : link{.services = services, .port = port, .ranges = {}} {}
+  State(Services& services, wire::Endpoint& port)
+      : link{.services = services, .port = port, .ranges = {}, .signature_errors = {}} {}
 
   void enlist(std::vector<QpTransport*>& list, bool QpTransport::*member, QpTransport& qp) {
     if (!(qp.*member)) {
@@ -200,6 +201,7 @@ bool Transport::State::answer() {
 }
 
 void Transport::State::check_drained(QpTransport& qp) {
+  qp.drain_awaited |= qp.requester.take_stop();
   if (qp.drain_awaited && qp.qp.state == QpState::kSqDrained && qp.requester.idle()) {
     qp.drain_awaited = false;
     link.services.async_event(static_cast<std::uint8_t>(EventType::kSendQueueDrained), qp.qp.qpn, 0);

@@ -70,6 +70,10 @@ mlx5_ib_alloc_ucontext_resp context_response(RdmaDevice& device, std::uint8_t cq
     response.hca_core_clock_offset = 0;
     response.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
   }
+  if (caps.drain_sigerr) {
+    response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS;
+  }
+  response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG;
   if (caps.ece_support) {
     response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE;
   }

@@ -84,7 +84,8 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .qp_packet_based = all.qp_packet_based,
           .sctr_data_cqe = all.sctr_data_cqe,
           .block_lb_mc = all.block_lb_mc,
-          .imaicl = all.imaicl};
+          .imaicl = all.imaicl,
+          .drain_sigerr = all.drain_sigerr};
 }
 
 std::string gid_text(const Gid& gid) {

@@ -44,7 +44,7 @@ struct Capabilities {
   std::uint32_t max_qp_mcg = 0, device_frequency_khz = 0;
   bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
-       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false;
+       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false;
   bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
 };
 
