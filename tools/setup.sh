@@ -10,7 +10,7 @@ run_packages=(
   linux-libc-dev nlohmann-json3-dev python3
 )
 test_packages=(
-  abigail-tools clang-19 clang-format clang-tidy g++-aarch64-linux-gnu git googletest ibverbs-providers ibverbs-utils
+  abigail-tools clang-19 clang-format clang-tidy-19 g++-aarch64-linux-gnu git googletest ibverbs-providers ibverbs-utils
   iproute2 libbenchmark-dev libclang-rt-19-dev libibverbs-dev librdmacm-dev lld-19 perftest pkg-config python3-pyverbs
   python3-scapy qemu-user-static rdma-core spin tshark ucx-utils valgrind
 )
