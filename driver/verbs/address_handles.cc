@@ -88,7 +88,7 @@ Expected<std::uint8_t> find_gid(Context& context, std::uint8_t port, const Gid& 
       return static_cast<std::uint8_t>(index);
     }
   }
-  return fail(ENOENT, fmt::format("address from completion: {} is no GID of port {}", to_string(gid), port));
+  return fail(EINVAL, fmt::format("address from completion: {} is no GID of port {}", to_string(gid), port));
 }
 
 Expected<void> set_from_ipv4(Context& context, std::uint8_t port, const iphdr& header, ibv_ah_attr& attributes) {
@@ -159,7 +159,9 @@ Expected<std::array<std::uint8_t, 6>> resolve_by_kernel(uapi::Commands& commands
 ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes) {
   auto native = native_of(pd).create_ah(to_vector(attributes));
   if (!native) {
-    return report_null(native.error());
+    report(native.error());
+    errno = errno == ENODATA ? EINVAL : errno;  // an empty source GID is a bad argument of this call
+    return nullptr;
   }
   auto object = std::make_unique<AhObject>();
   object->ah.context = pd->context;
@@ -199,11 +201,11 @@ int resolve_ethernet(ibv_context* context, const ibv_ah_attr& attributes, std::u
   uapi::Commands& commands = native_of(context).commands();
   const auto source = uapi::query_gid_entry(commands, attributes.port_num, attributes.grh.sgid_index);
   if (!source) {
-    return report(source.error());
+    return -report(source.error());
   }
   const auto found = resolve_by_kernel(commands, to_vector(attributes));
   if (!found) {
-    return report(found.error());
+    return -report(found.error());
   }
   std::memcpy(mac, found->data(), found->size());
   if (vlan != nullptr) {

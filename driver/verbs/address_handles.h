@@ -16,7 +16,7 @@ int init_ah_from_wc(ibv_context* context, std::uint8_t port, const ibv_wc& compl
                     ibv_ah_attr& attributes);
 
 // The destination's MAC address as the kernel finds it, and the VLAN of the source GID's interface (0xffff: none).
-// 0 or errno. EOPNOTSUPP where the kernel does not tell.
+// 0, or errno as a negative number: -EOPNOTSUPP where the kernel does not tell.
 int resolve_ethernet(ibv_context* context, const ibv_ah_attr& attributes, std::uint8_t (&mac)[6], std::uint16_t* vlan);
 
 }  // namespace umlx5::verbs

@@ -157,7 +157,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   if (input != nullptr && input->comp_mask != 0) {
     return report({EINVAL, fmt::format("query device: input comp_mask {:#x} is not known; 0 is", input->comp_mask)});
   }
-  if (attributes_bytes < offsetof(ibv_device_attr_ex, comp_mask) + sizeof attributes->comp_mask) {
+  if (attributes_bytes < sizeof attributes->orig_attr) {
     return report({EINVAL, fmt::format("query device: {} bytes of attributes are too few", attributes_bytes)});
   }
   const auto answer = ask_device(context);

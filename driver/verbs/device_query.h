@@ -12,7 +12,7 @@ namespace umlx5::verbs {
 int query_device(ibv_context* context, ibv_device_attr* attributes);
 
 // At most `attributes_bytes` are written: what the caller was compiled with. What is beyond this library's knowledge
-// becomes 0. EINVAL for an input with a comp_mask, or a size before the end of `comp_mask`.
+// becomes 0. EINVAL for an input with a comp_mask, or a size before the end of `orig_attr`.
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
                     std::size_t attributes_bytes);
 

@@ -28,9 +28,9 @@ extern "C" {
 
 void ibv_copy_ah_attr_from_kern(ibv_ah_attr* dst, ib_uverbs_ah_attr* src) { copy_address(*src, *dst); }
 
-// `rate_limit` is not of the kernel's structure and stays as it is.
+// The state to go to is the caller's to choose and stays as it is, as does `rate_limit`, which the kernel's structure
+// lacks.
 void ibv_copy_qp_attr_from_kern(ibv_qp_attr* dst, ib_uverbs_qp_attr* src) {
-  dst->qp_state = static_cast<ibv_qp_state>(src->qp_state);
   dst->cur_qp_state = static_cast<ibv_qp_state>(src->cur_qp_state);
   dst->path_mtu = static_cast<ibv_mtu>(src->path_mtu);
   dst->path_mig_state = static_cast<ibv_mig_state>(src->path_mig_state);

@@ -43,7 +43,7 @@ void store_entry(const ibv_gid_entry& entry, void* to, std::size_t bytes) {
 int query_gid_entry(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* entry,
                     std::uint32_t flags, std::size_t entry_bytes) {
   if (flags != 0) {
-    return report({EOPNOTSUPP, fmt::format("query GID: flags {:#x} are not known; 0 is", flags)});
+    return report({EINVAL, fmt::format("query GID: flags {:#x} are not known; 0 is", flags)});
   }
   const auto answer = query_gid(context, port, index);
   if (!answer) {
@@ -56,7 +56,7 @@ int query_gid_entry(ibv_context* context, std::uint32_t port, std::uint32_t inde
 ssize_t query_gid_entries(ibv_context* context, ibv_gid_entry* entries, std::size_t max_entries, std::uint32_t flags,
                           std::size_t entry_bytes) {
   if (flags != 0) {
-    return -report({EOPNOTSUPP, fmt::format("query GID table: flags {:#x} are not known; 0 is", flags)});
+    return -report({EINVAL, fmt::format("query GID table: flags {:#x} are not known; 0 is", flags)});
   }
   Context& native = native_of(context);
   const auto table = uapi::query_gid_table(native.commands(), native.attributes().port_count, max_entries);
@@ -94,10 +94,12 @@ int query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, Sysf
   return 0;
 }
 
+// 0, or -1 with errno; ENOENT beyond the table.
 int query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* pkey) {
   const auto answer = native_of(context).query_pkey(port, static_cast<std::uint32_t>(index));
   if (!answer) {
     report(answer.error());
+    errno = answer.error().errno_value == EINVAL ? ENOENT : answer.error().errno_value;
     return -1;
   }
   *pkey = htobe16(*answer);

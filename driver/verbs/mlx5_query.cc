@@ -52,13 +52,14 @@ void fill_driver_caps(const mlx5_ib_query_device_resp& driver, mlx5dv_context& t
   to.dci_streams_caps.max_log_num_errored = driver.dci_streams_caps.max_log_num_errored;
 }
 
-// One optional part of mlx5dv_context after another: `fill` tells whether there is one.
+// The optional parts of mlx5dv_context that the caller wants, filled one after another.
 class Parts {
  public:
   explicit Parts(std::uint64_t wanted) : wanted_(wanted) {}
-  template <typename Fill>
-  void add(std::uint64_t mask, Fill fill) {
-    if ((wanted_ & mask) != 0 && fill()) {
+  template <typename T>
+  void set(std::uint64_t mask, T& to, const T& from, bool available = true) {
+    if ((wanted_ & mask) != 0 && available) {
+      to = from;
       given_ |= mask;
     }
   }
@@ -69,63 +70,51 @@ class Parts {
   std::uint64_t given_ = 0;
 };
 
+void set_driver_parts(const mlx5_ib_query_device_resp& driver, Parts& parts, mlx5dv_context& to) {
+  mlx5dv_context all{};
+  fill_driver_caps(driver, all);
+  parts.set(MLX5DV_CONTEXT_MASK_CQE_COMPRESION, to.cqe_comp_caps, all.cqe_comp_caps);
+  parts.set(MLX5DV_CONTEXT_MASK_SWP, to.sw_parsing_caps, all.sw_parsing_caps);
+  parts.set(MLX5DV_CONTEXT_MASK_STRIDING_RQ, to.striding_rq_caps, all.striding_rq_caps);
+  parts.set(MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS, to.tunnel_offloads_caps, all.tunnel_offloads_caps);
+  parts.set(MLX5DV_CONTEXT_MASK_DCI_STREAMS, to.dci_streams_caps, all.dci_streams_caps);
+}
+
+// Capabilities of the device itself, which the driver does not read yet: none.
+void set_device_parts(Parts& parts, mlx5dv_context& to) {
+  parts.set(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, to.dc_odp_caps, 0U);
+  parts.set(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD, to.sig_caps, {});
+  parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length, std::size_t{0});
+  parts.set(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD, to.crypto_caps, {});
+}
+
+void set_clock_parts(ContextObject& object, Parts& parts, mlx5dv_context& to) {
+  const mlx5_ib_clock_info* info = object.clocks.clock_info(*object.native);
+  const volatile std::uint32_t* clock = object.clocks.core_clock(*object.native);
+  parts.set(MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE, to.max_clock_info_update_nsec,
+            info == nullptr ? std::uint64_t{0} : std::uint64_t{info->overflow_period}, info != nullptr);
+  parts.set(MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK, to.hca_core_clock,
+            static_cast<void*>(const_cast<std::uint32_t*>(clock)), clock != nullptr);
+}
+
 }  // namespace
 
 int query_mlx5_device(ibv_context* context, mlx5dv_context* attributes) {
   ContextObject& object = object_of(context);
-  Context& native = *object.native;
-  const auto answer = uapi::query_device(native.commands());
+  const auto answer = uapi::query_device(object.native->commands());
   if (!answer) {
     return report(answer.error());
   }
-  const mlx5_ib_alloc_ucontext_resp& kernel = native.kernel_info().device;
-  mlx5dv_context all{};
-  fill_driver_caps(answer->driver.base, all);
+  const mlx5_ib_alloc_ucontext_resp& kernel = object.native->kernel_info().device;
   Parts parts(attributes->comp_mask);
   attributes->version = 0;
   attributes->flags = device_flags(answer->driver.base, kernel);
-  parts.add(MLX5DV_CONTEXT_MASK_CQE_COMPRESION, [&] {
-    attributes->cqe_comp_caps = all.cqe_comp_caps;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_SWP, [&] {
-    attributes->sw_parsing_caps = all.sw_parsing_caps;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_STRIDING_RQ, [&] {
-    attributes->striding_rq_caps = all.striding_rq_caps;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS, [&] {
-    attributes->tunnel_offloads_caps = all.tunnel_offloads_caps;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_DYN_BFREGS, [&] {
-    attributes->max_dynamic_bfregs = kernel.num_dyn_bfregs;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_CLOCK_INFO_UPDATE, [&] {
-    const mlx5_ib_clock_info* info = object.clocks.clock_info(native);
-    if (info != nullptr) {
-      attributes->max_clock_info_update_nsec = info->overflow_period;
-    }
-    return info != nullptr;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, [&] {
-    attributes->flow_action_flags = kernel.flow_action_flags;
-    return true;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_HCA_CORE_CLOCK, [&] {
-    const volatile std::uint32_t* clock = object.clocks.core_clock(native);
-    if (clock != nullptr) {
-      attributes->hca_core_clock = const_cast<std::uint32_t*>(clock);
-    }
-    return clock != nullptr;
-  });
-  parts.add(MLX5DV_CONTEXT_MASK_DCI_STREAMS, [&] {
-    attributes->dci_streams_caps = all.dci_streams_caps;
-    return true;
-  });
+  set_driver_parts(answer->driver.base, parts, *attributes);
+  set_device_parts(parts, *attributes);
+  set_clock_parts(object, parts, *attributes);
+  parts.set(MLX5DV_CONTEXT_MASK_DYN_BFREGS, attributes->max_dynamic_bfregs, std::uint32_t{kernel.num_dyn_bfregs});
+  parts.set(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, attributes->flow_action_flags,
+            std::uint32_t{kernel.flow_action_flags});
   attributes->comp_mask = parts.given();
   return 0;
 }

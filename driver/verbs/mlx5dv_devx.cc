@@ -29,12 +29,10 @@ std::span<const std::byte> mailbox(const void* data, std::size_t bytes) {
 }
 std::span<std::byte> mailbox(void* data, std::size_t bytes) { return {static_cast<std::byte*>(data), bytes}; }
 
-int firmware_result(const Expected<void>& result) { return result ? 0 : report(as_firmware_error(result.error())); }
-
 mlx5dv_devx_obj* create(ibv_context* context, std::span<const std::byte> in, std::span<std::byte> out) {
   const auto handle = uapi::devx_create(native_of(context).commands(), in, out);
   if (!handle) {
-    return report_null(as_firmware_error(handle.error()));
+    return report_null(handle.error());
   }
   return new mlx5dv_devx_obj{.context = context, .handle = *handle};
 }
@@ -81,14 +79,14 @@ int deregister_umem(UmemObject& object) {
 // A verbs object by its handle.
 template <typename Tag, typename Verbs>
 int query(Verbs* object, std::uint32_t handle, const void* in, std::size_t in_bytes, void* out, std::size_t out_bytes) {
-  return firmware_result(uapi::devx_query(native_of(object->context).commands(), uapi::Handle<Tag>{handle},
-                                          mailbox(in, in_bytes), mailbox(out, out_bytes)));
+  return result_of(uapi::devx_query(native_of(object->context).commands(), uapi::Handle<Tag>{handle},
+                                    mailbox(in, in_bytes), mailbox(out, out_bytes)));
 }
 template <typename Tag, typename Verbs>
 int modify(Verbs* object, std::uint32_t handle, const void* in, std::size_t in_bytes, void* out,
            std::size_t out_bytes) {
-  return firmware_result(uapi::devx_modify(native_of(object->context).commands(), uapi::Handle<Tag>{handle},
-                                           mailbox(in, in_bytes), mailbox(out, out_bytes)));
+  return result_of(uapi::devx_modify(native_of(object->context).commands(), uapi::Handle<Tag>{handle},
+                                     mailbox(in, in_bytes), mailbox(out, out_bytes)));
 }
 
 }  // namespace
@@ -100,7 +98,7 @@ using namespace umlx5::verbs;
 extern "C" {
 
 int mlx5dv_devx_general_cmd(ibv_context* context, const void* in, size_t inlen, void* out, size_t outlen) {
-  return firmware_result(uapi::devx_general(native_of(context).commands(), mailbox(in, inlen), mailbox(out, outlen)));
+  return result_of(uapi::devx_general(native_of(context).commands(), mailbox(in, inlen), mailbox(out, outlen)));
 }
 
 mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context* context, const void* in, size_t inlen, void* out, size_t outlen) {

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "driver/log.h"
-#include "uapi/devx.h"
 
 namespace umlx5::verbs {
 
@@ -16,13 +14,6 @@ int report(const Error& error) {
   }
   errno = error.errno_value;
   return error.errno_value;
-}
-
-Error as_firmware_error(Error error) {
-  if (error.errno_value == EREMOTEIO && error.firmware_status != 0) {
-    error.errno_value = uapi::firmware_status_errno(error.firmware_status);
-  }
-  return error;
 }
 
 int unsupported(const char* call) {

@@ -17,9 +17,6 @@ inline std::nullptr_t report_null(const Error& error) {
 // 0, or what report() returns.
 inline int result_of(const Expected<void>& result) { return result ? 0 : report(result.error()); }
 
-// A refusal of the device (EREMOTEIO with a firmware status) as the errno that its status stands for; others unchanged.
-Error as_firmware_error(Error error);
-
 // For calls that this library does not have: EOPNOTSUPP, with the call's name in the log.
 int unsupported(const char* call);
 inline std::nullptr_t unsupported_null(const char* call) {
