@@ -3,6 +3,8 @@
 import os
 import random
 
+from preload import environment_with
+
 PRELOAD = os.path.abspath("tools/softhca/preload/libumlx5_preload.so")
 LIBRARIES = os.path.abspath("driver/verbs/lib")
 
@@ -16,7 +18,7 @@ def loopback_address():
 
 
 def environment(lane, **variables):
-    result = dict(os.environ, LD_PRELOAD=PRELOAD, LC_ALL="C", **variables)
+    result = environment_with(PRELOAD) | variables
     result.pop("LD_LIBRARY_PATH", None)
     if lane == UMLX5:
         result["LD_LIBRARY_PATH"] = LIBRARIES
