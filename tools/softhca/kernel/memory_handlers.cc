@@ -30,10 +30,14 @@ constexpr std::uint64_t kUarMapCommand = 9;
 constexpr std::uint8_t kWindowType1 = 1, kWindowType2 = 2;
 constexpr std::uint32_t kKlmAlign = 4;  // entries
 
+// As ib_core of Linux 6.1 on.
 int check_access(std::uint32_t access) {
   constexpr std::uint32_t kNeedLocalWrite = IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC;
   const bool lacks_local_write = (access & kNeedLocalWrite) != 0 && (access & IB_UVERBS_ACCESS_LOCAL_WRITE) == 0;
-  return lacks_local_write || (access & ~kKnownAccess) != 0 || (access & IB_UVERBS_ACCESS_ON_DEMAND) != 0 ? EINVAL : 0;
+  if (lacks_local_write || (access & ~kKnownAccess) != 0) {
+    return EINVAL;
+  }
+  return (access & IB_UVERBS_ACCESS_ON_DEMAND) != 0 ? EOPNOTSUPP : 0;  // no on-demand paging
 }
 
 // The key that the device makes for a region.
@@ -135,8 +139,11 @@ int reg_mr(Request& request) {
   }
   auto mr = std::make_unique<Mr>(request.uid());
   mr->pd = request.file().find<Pd>(asked.pd_handle);
-  if (mr->pd == nullptr || check_access(asked.access_flags) != 0) {
+  if (mr->pd == nullptr) {
     return EINVAL;
+  }
+  if (const int error = check_access(asked.access_flags); error != 0) {
+    return error;
   }
   mr->start = asked.start;
   mr->length = asked.length;
@@ -167,9 +174,11 @@ int rereg_mr(Request& request) {
     return EOPNOTSUPP;
   }
   Mr* const old = request.file().find<Mr>(asked.mr_handle);
-  if (old == nullptr || ((asked.flags & kReregTranslation) != 0 && (asked.start ^ asked.hca_va) % kPageBytes != 0) ||
-      ((asked.flags & kReregAccess) != 0 && check_access(asked.access_flags) != 0)) {
+  if (old == nullptr || ((asked.flags & kReregTranslation) != 0 && (asked.start ^ asked.hca_va) % kPageBytes != 0)) {
     return EINVAL;
+  }
+  if (const int error = (asked.flags & kReregAccess) != 0 ? check_access(asked.access_flags) : 0; error != 0) {
+    return error;
   }
   Mr changed(request.uid());
   changed.pd = (asked.flags & kReregPd) != 0 ? request.file().find<Pd>(asked.pd_handle) : old->pd;

@@ -267,10 +267,11 @@ TEST_F(UverbsFileTest, MemoryRegions) {
   EXPECT_NE(mr[1], 0u);
   EXPECT_EQ(destroy_pd(pd), EBUSY);  // the region uses it
   std::array<std::uint32_t, 3> other{};
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 2, other), EINVAL);         // REMOTE_WRITE alone
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 8, other), EINVAL);         // REMOTE_ATOMIC alone
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 15, other), EINVAL);  // no such right
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 20 | 1, other), 0);   // an optional one
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 2, other), EINVAL);                // REMOTE_WRITE alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 8, other), EINVAL);                // REMOTE_ATOMIC alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 15, other), EINVAL);         // no such right
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 6 | 1, other), EOPNOTSUPP);  // ON_DEMAND
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 20 | 1, other), 0);          // an optional one
   EXPECT_EQ(reg_mr(pd, address_of(memory), ~std::uint64_t{0}, 1, other), EINVAL);
   EXPECT_EQ(reg_mr(pd, 4096, 4096, 1, other), EFAULT);
   EXPECT_EQ(reg_mr(pd, address_of(memory), 0, 1, other), EINVAL);
