@@ -416,7 +416,7 @@ Expected<void> build_mkey_wqes(const MkeyChange& change, const MkeyLimits& limit
   if (plan.consume_errors) {
     after.signatures->errors_to_consume = false;
   }
-  state = std::move(after);
+  state = after;
   return {};
 }
 

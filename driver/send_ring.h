@@ -102,7 +102,7 @@ class SendRing {
 
 // An SGE as a piece of inline data.
 struct InlineSge : Sge {
-  const std::byte* data() const { return reinterpret_cast<const std::byte*>(address); }  // NOLINT: an SGE's address
+  const std::byte* data() const { return reinterpret_cast<const std::byte*>(address); }
   std::size_t size_bytes() const { return length_bytes; }
 };
 static_assert(sizeof(InlineSge) == sizeof(Sge));
