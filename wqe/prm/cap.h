@@ -175,6 +175,8 @@ struct GeneralCapabilities {
   std::uint32_t device_frequency_mhz{};
   std::uint32_t device_frequency_khz{};
   std::uint32_t num_of_uars_per_page{};
+  std::uint8_t log_max_dci_stream_channels{};
+  std::uint8_t log_max_dci_errored_streams{};
   bool cqe_128_always{};
   bool cqe_compression{};
   std::uint8_t native_port_num{};
@@ -275,6 +277,10 @@ struct GeneralCapabilities {
       Field{"device_frequency_mhz", &GeneralCapabilities::device_frequency_mhz, bytes(0x98, 4), Format::kDecimal},
       Field{"device_frequency_khz", &GeneralCapabilities::device_frequency_khz, bytes(0x9c, 4), Format::kDecimal},
       Field{"num_of_uars_per_page", &GeneralCapabilities::num_of_uars_per_page, bytes(0xa4, 4), Format::kDecimal},
+      Field{"log_max_dci_stream_channels", &GeneralCapabilities::log_max_dci_stream_channels, bits(0xb0, 20, 16),
+            Format::kDecimal},
+      Field{"log_max_dci_errored_streams", &GeneralCapabilities::log_max_dci_errored_streams, bits(0xb0, 12, 8),
+            Format::kDecimal},
       Field{"cqe_128_always", &GeneralCapabilities::cqe_128_always, bits(0xb4, 2, 2)},
       Field{"cqe_compression", &GeneralCapabilities::cqe_compression, bits(0xb4, 0, 0)},
       Field{"native_port_num", &GeneralCapabilities::native_port_num, bits(0xc0, 23, 16), Format::kDecimal},

@@ -21,7 +21,7 @@ struct Command {
 // Mailboxes that hold a context, and those that only name an object.
 constexpr std::size_t kSmall = prm::ObjectIn::kBytes, kContext = 0x110;
 constexpr std::size_t kQueryMkeyOutBytes = 0x130, kSpecialContextsOutBytes = 0x20, kCreateUctxInBytes = 0x40;
-constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20;
+constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80;
 
 constexpr Command kCommands[] = {
     {Opcode::kNop, nop},
@@ -70,6 +70,10 @@ constexpr Command kCommands[] = {
     {Opcode::kCreateQp, create_qp, kContext, kSmall},
     {Opcode::kDestroyQp, destroy_qp},
     {Opcode::kQueryQp, query_qp, kSmall, kContext},
+    {Opcode::kCreateDct, create_dct, kDctBytes, kSmall},
+    {Opcode::kDrainDct, drain_dct},
+    {Opcode::kQueryDct, query_dct, kSmall, kDctBytes},
+    {Opcode::kDestroyDct, destroy_dct},
     {Opcode::kRst2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2RtrQp, modify_qp, kContext, kSmall},

@@ -70,6 +70,9 @@ Refusal find(const Request& request, const ObjectTable<Object>& table, std::uint
   return {};
 }
 
+// Looks a QP up that is none of the dynamically connected targets, which have commands of their own.
+Refusal find_qp(Device& device, const Request& request, QpObject*& qp);
+
 // Takes the page addresses of a queue of `queue_bytes` bytes that starts `page_offset` / 64 pages into the first page.
 // log_page_size is the PRM's: 4096 << n bytes.
 Refusal take_pages(const Request& request, std::uint8_t log_page_size, std::uint8_t page_offset,
@@ -99,6 +102,8 @@ Handler create_srq, query_srq, arm_rq, destroy_srq, create_xrc_srq, query_xrc_sr
     create_rmp, modify_rmp, query_rmp, destroy_rmp;
 // commands_qp.cc
 Handler create_qp, query_qp, destroy_qp;
+// commands_dct.cc
+Handler create_dct, drain_dct, query_dct, destroy_dct;
 // modify_qp.cc
 Handler modify_qp, reset_or_fail_qp;
 

@@ -35,7 +35,7 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
     return bad_parameter(Syndrome::kQpEce);
   }
   if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd &&
-      qpc.st != ServiceType::kXrc) {
+      qpc.st != ServiceType::kXrc && qpc.st != ServiceType::kDci) {
     return bad_parameter(Syndrome::kQpType);
   }
   if (qpc.wq_signature) {
@@ -53,9 +53,12 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
   return {};
 }
 
+// A QP whose receives, if it has any, come through other objects: mlx5_ib names those of its own for them.
+bool receives_elsewhere(const prm::Qpc& qpc) { return qpc.st == ServiceType::kXrc || qpc.st == ServiceType::kDci; }
+
 Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
   const bool has_rq = qpc.rq_type == RqType::kRegular;
-  if (has_rq && qpc.st == ServiceType::kXrc) {
+  if (has_rq && receives_elsewhere(qpc)) {
     return bad_parameter(Syndrome::kQpRqType);
   }
   if (!has_rq && qpc.rq_type != RqType::kSrq && qpc.rq_type != RqType::kZeroLength) {
@@ -72,6 +75,10 @@ Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
   }
   if (has_rq && 16u << qpc.log_rq_stride > profile.max_wqe_sz_rq_bytes) {
     return exceeds_limit(Syndrome::kQpRqStride);
+  }
+  if (qpc.log_num_dci_stream_channels > profile.log_max_dci_streams ||
+      qpc.log_num_dci_errored_streams > profile.log_max_dci_errored_streams) {
+    return exceeds_limit(Syndrome::kDciStreams);
   }
   if (qpc.log_msg_max > profile.log_max_message_bytes) {
     return exceeds_limit(Syndrome::kQpMessageSize);
@@ -96,9 +103,8 @@ Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc
   if (const Refusal refusal = find(request, device.cqs, qpc.cqn_snd, Syndrome::kNoSuchCq, qp.send_cq)) {
     return refusal;
   }
-  // mlx5_ib gives the QPs of XRC initiators, which report no receives, a CQ of its own.
   qp.recv_cq = device.cqs.find(qpc.cqn_rcv);
-  if (qpc.st != ServiceType::kXrc || qp.recv_cq == nullptr || qp.recv_cq->uid != 0) {
+  if (!receives_elsewhere(qpc) || qp.recv_cq == nullptr || qp.recv_cq->uid != 0) {
     if (const Refusal refusal = find(request, device.cqs, qpc.cqn_rcv, Syndrome::kNoSuchCq, qp.recv_cq)) {
       return refusal;
     }
@@ -111,7 +117,7 @@ Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc
     if (xrcd->uid != 0 && !request.may_touch(xrcd->uid)) {
       return bad_resource(Syndrome::kNotOwner);
     }
-  } else if (qpc.rq_type == RqType::kSrq) {
+  } else if (qpc.rq_type == RqType::kSrq && !receives_elsewhere(qpc)) {
     if (const Refusal refusal = find(request, device.srqs, qpc.srqn_rmpn_xrqn, Syndrome::kNoSuchSrq, qp.srq)) {
       return refusal;
     }
@@ -143,6 +149,8 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.type = static_cast<QpType>(qpc.st);
   qp.pdn = qpc.pd;
   qp.xrcd = qpc.xrcd;
+  qp.max_errored_streams =
+      qpc.st == ServiceType::kDci && qpc.log_num_dci_stream_channels != 0 ? 1u << qpc.log_num_dci_errored_streams : 0;
   qp.uar = qpc.uar_page;
   qp.has_sq = !qpc.no_sq;
   qp.has_rq = qpc.rq_type == RqType::kRegular;
@@ -196,9 +204,16 @@ Refusal create_qp(Device& device, const Request& request) {
   return {};
 }
 
+Refusal find_qp(Device& device, const Request& request, QpObject*& qp) {
+  if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
+    return refusal;
+  }
+  return qp->type != QpType::kDct ? Refusal{} : bad_resource(Syndrome::kQpIsDct);
+}
+
 Refusal query_qp(Device& device, const Request& request) {
   QpObject* qp = nullptr;
-  if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
+  if (const Refusal refusal = find_qp(device, request, qp)) {
     return refusal;
   }
   prm::QueryQpOut out;
@@ -212,7 +227,7 @@ Refusal query_qp(Device& device, const Request& request) {
 
 Refusal destroy_qp(Device& device, const Request& request) {
   QpObject* qp = nullptr;
-  if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
+  if (const Refusal refusal = find_qp(device, request, qp)) {
     return refusal;
   }
   device.transport.acknowledge(*qp);

@@ -21,6 +21,7 @@ struct Link {
   Services& services;
   wire::Endpoint& port;
   std::uint64_t now_ns = 0;                           // monotonic time of the pass that runs
+  std::uint64_t epoch_ns = 0;                         // of that time, since 1970
   std::vector<DmaRange> ranges;                       // scratch of resolve(), kept for its capacity
   std::vector<FoundSignatureError> signature_errors;  // not reported yet
 };
@@ -28,7 +29,7 @@ struct Link {
 // Packets never exceed what a port takes, whatever the QP was told.
 constexpr std::uint32_t mtu_bytes(const Qp& qp) { return 128u << std::clamp<std::uint8_t>(qp.path.log_mtu, 1, 5); }
 
-// What the packets of a QP say they are. RC, UC, UD and XRC have a data path.
+// What the packets of a QP say they are.
 constexpr wire::Transport wire_transport(QpType type) {
   switch (type) {
     case QpType::kUc:
@@ -37,12 +38,16 @@ constexpr wire::Transport wire_transport(QpType type) {
       return wire::Transport::kUd;
     case QpType::kXrc:
       return wire::Transport::kXrc;
+    case QpType::kDci:
+    case QpType::kDct:
+      return wire::Transport::kDc;
     default:
       return wire::Transport::kRc;
   }
 }
 constexpr bool has_data_path(QpType type) {
-  return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd || type == QpType::kXrc;
+  return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd || type == QpType::kXrc ||
+         type == QpType::kDci || type == QpType::kDct;
 }
 
 }  // namespace softhca::hca

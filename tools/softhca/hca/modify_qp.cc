@@ -52,7 +52,8 @@ std::uint32_t optional_of(const Transition& transition, QpType type) {
   return own | kOptIgnored;
 }
 
-bool is_connected(QpType type) { return type != QpType::kUd; }
+// Has one peer, which its context names.
+bool is_connected(QpType type) { return type != QpType::kUd && type != QpType::kDci; }
 
 // The GID of a table entry; false if the entry is empty.
 bool gid_of(const prm::RoceAddress& entry, std::array<std::uint8_t, 16>& gid) {
@@ -128,12 +129,16 @@ Refusal to_init(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
 }
 
 Refusal to_rtr(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
-  if (!is_connected(qp.type)) {
+  if (qp.type == QpType::kUd) {
     qp.path.log_mtu = device.profile.log_port_mtu;
     return {};
   }
   if (qpc.mtu < 1 || qpc.mtu > device.profile.log_port_mtu) {
     return bad_parameter(Syndrome::kQpMtu);
+  }
+  if (qp.type == QpType::kDci) {
+    qp.path.log_mtu = qpc.mtu;
+    return {};
   }
   if (qpc.remote_qpn == 0) {
     return bad_parameter(Syndrome::kQpRemoteQpn);
@@ -199,7 +204,7 @@ Refusal check(const Transition& transition, const prm::ModifyQpIn& in, const QpO
   if (qp.state != transition.from) {
     return {Status::kBadQpState, Syndrome::kQpState};
   }
-  if (in.qpc_ext || in.opt_param_mask_95_32 != 0) {
+  if (!in.qpc_ext && in.opt_param_mask_95_32 != 0) {
     return bad_parameter(Syndrome::kQpExtension);
   }
   if (in.ece != 0) {
@@ -212,6 +217,24 @@ Refusal check(const Transition& transition, const prm::ModifyQpIn& in, const QpO
     return bad_parameter(Syndrome::kQpOptionalParameter);
   }
   return {};
+}
+
+// The extension of the QP context: only what its mask names.
+Refusal take_extension(Device& device, const Request& request, const prm::ModifyQpIn& in, QpObject& qp) {
+  if (in.opt_param_mask_95_32 == 0) {
+    return {};
+  }
+  if (in.opt_param_mask_95_32 != prm::kOpt2DciStreamChannelId || request.header.opcode != Opcode::kRts2RtsQp ||
+      qp.max_errored_streams == 0) {
+    return bad_parameter(Syndrome::kQpExtension);
+  }
+  if (request.in.size() < prm::kQpcExtensionOffset + prm::QpcExtension::kBytes) {
+    return {Status::kBadInputLength, Syndrome::kInputTooShort};
+  }
+  const auto extension = umlx5::wqe::load<prm::QpcExtension>(request.in.data() + prm::kQpcExtensionOffset);
+  return device.transport.reset_stream(qp, extension.dci_stream_channel_id)
+             ? Refusal{}
+             : bad_parameter(Syndrome::kDciStreamNotFailed);
 }
 
 // What the commands may change, to put back when one is refused half-way: a refused command changes nothing.
@@ -295,10 +318,6 @@ void remember(const Transition& transition, const prm::Qpc& from, const QpObject
   to.pm_state = prm::kPathMigrated;
 }
 
-Refusal find_qp(Device& device, const Request& request, QpObject*& qp) {
-  return find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp);
-}
-
 void enter(Device& device, QpObject& qp, QpState to) {
   const QpState from = qp.state;
   qp.state = to;
@@ -323,6 +342,10 @@ Refusal modify_qp(Device& device, const Request& request) {
   }
   const Attributes before(*qp);
   if (const Refusal refusal = take_fields(device, transition, in, *qp)) {
+    before.put_back(*qp);
+    return refusal;
+  }
+  if (const Refusal refusal = take_extension(device, request, in, *qp)) {
     before.put_back(*qp);
     return refusal;
   }

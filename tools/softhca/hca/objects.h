@@ -37,7 +37,9 @@ enum class QpState : std::uint8_t {
   kSuspended = 9
 };
 enum class QpType : std::uint8_t { kRc = 0, kUc = 1, kUd = 2, kXrc = 3, kDci = 5, kDct = 6, kRaw = 9 };  // QPC.st
-constexpr bool is_reliable(QpType type) { return type == QpType::kRc || type == QpType::kXrc; }
+constexpr bool is_reliable(QpType type) {
+  return type == QpType::kRc || type == QpType::kXrc || type == QpType::kDci || type == QpType::kDct;
+}
 
 struct Eq {
   std::uint32_t eqn = 0;
@@ -149,6 +151,11 @@ struct Qp {
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP
+  // Dynamically connected. A DCT takes requests with its key; a DCI that has streams goes to ERR with the last of the
+  // streams that may fail (0: it has none, and goes to ERR with any work request that fails).
+  std::uint64_t dc_access_key = 0;
+  std::uint32_t dc_key_violations = 0;
+  std::uint32_t max_errored_streams = 0;
   // Kept by the transport, for QUERY_QP: what has been taken from the queues.
   std::uint16_t sq_consumed_wqebbs = 0;
   std::uint16_t rq_consumed = 0;

@@ -65,6 +65,11 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   set_queue_limits(profile, cap);
   set_port(profile, cap);
   cap.rc = cap.uc = cap.ud = cap.xrc = true;
+  cap.dct = true;
+  cap.log_max_ra_req_dc = profile.log_max_ra_req_qp;
+  cap.log_max_ra_res_dc = profile.log_max_ra_res_qp;
+  cap.log_max_dci_stream_channels = profile.log_max_dci_streams;
+  cap.log_max_dci_errored_streams = profile.log_max_dci_errored_streams;
   cap.atomic = true;
   cap.cqe_version = 1;
   cap.sctr_data_cqe = true;
@@ -96,8 +101,8 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
 prm::AtomicCapabilities atomic_capabilities(const Profile&) {
   prm::AtomicCapabilities cap;
   cap.atomic_operations = prm::kAtomicCompareSwap | prm::kAtomicFetchAdd;
-  cap.atomic_size_qp = 1 << 3;                    // 8 bytes
-  cap.supported_req_8b_endianness_mode_1 = true;  // operands in the host's byte order
+  cap.atomic_size_qp = cap.atomic_size_dc = 1 << 3;  // 8 bytes
+  cap.supported_req_8b_endianness_mode_1 = true;     // operands in the host's byte order
   cap.req_8b_endianness_mode = 1;
   return cap;
 }

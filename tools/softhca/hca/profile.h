@@ -23,6 +23,7 @@ struct Profile {
   std::uint8_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15, log_max_eq_sz = 22;
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
+  std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_message_bytes = 30;
   std::uint8_t max_indirection = 4;        // keys that name keys, in a row
   std::uint8_t log_max_klm_entries = 16;   // of a key that names others

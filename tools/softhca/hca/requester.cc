@@ -129,6 +129,9 @@ unsigned Requester::transmit(Link& link, Qp& qp, unsigned budget) {
       ++sent_packets;
       continue;
     }
+    if (qp.type == QpType::kDci && !turn_to(link, *work)) {
+      return sent_packets;
+    }
     if (!may_start(*work) || !send_one(link, qp, *work)) {
       return sent_packets;
     }
@@ -165,6 +168,9 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   work.first_psn = assigned_psn_;
   work.packets = 0;
   work.waits = false;
+  if (qp.type == QpType::kDci && errored_streams_.contains(request.stream)) {
+    request.failure = failure::kFlushedSend;
+  }
   if (!executes(qp.type, request.opcode)) {  // and so its body could not be read either
     request.failure = failure::kBadOpcode;
   }
@@ -233,6 +239,36 @@ void Requester::change_key(Link& link, const Qp& qp, Work& work) {
   }
 }
 
+bool Requester::turn_to(Link& link, const Work& work) {
+  const SendRequest& request = work.request;
+  const bool is_there = connected_ && target_dctn_ == request.destination_qpn &&
+                        target_route_.destination == request.route.destination &&
+                        dceth_.access_key == request.access_key;
+  if (is_there) {
+    return true;
+  }
+  if (in_flight() != 0) {
+    return false;
+  }
+  connected_ = true;
+  target_dctn_ = request.destination_qpn;
+  target_route_ = request.route;
+  dceth_.access_key = request.access_key;
+  dceth_.connection = std::max(link.epoch_ns + link.now_ns, dceth_.connection + 1);
+  dceth_.first_psn = static_cast<std::uint32_t>(next_psn_ & 0xffffff);
+  return true;
+}
+
+wire::Dceth Requester::dceth_of(const Qp& qp) const {
+  wire::Dceth dceth = dceth_;
+  dceth.source_qpn = qp.qpn;
+  return dceth;
+}
+
+const wire::Route& Requester::route_of(const Qp& qp, const Work& work) const {
+  return qp.type == QpType::kUd || qp.type == QpType::kDci ? work.request.route : qp.path.route;
+}
+
 bool Requester::may_start(const Work& work) const {
   if (work.request.failure) {
     return false;
@@ -266,7 +302,7 @@ wire::Bth Requester::header(const Qp& qp, Operation operation) const {
   wire::Bth bth;
   bth.opcode = wire::opcode_of(wire_transport(qp.type), operation);
   bth.migration_request = true;
-  bth.destination_qpn = qp.remote_qpn;
+  bth.destination_qpn = qp.type == QpType::kDci ? target_dctn_ : qp.remote_qpn;
   bth.psn = static_cast<std::uint32_t>(next_psn_ & 0xffffff);
   return bth;
 }
@@ -336,6 +372,7 @@ bool Requester::send_data(Link& link, Qp& qp, Work& work) {
     packet.deth = {request.qkey, qp.qpn};
   }
   packet.xrceth.srqn = request.xrc_srqn;
+  packet.dceth = dceth_of(qp);
   packet.reth = {request.remote_address, request.rkey, static_cast<std::uint32_t>(request.length_bytes)};
   packet.imm_dt.immediate = request.immediate;
   packet.ieth.rkey = request.immediate;
@@ -345,8 +382,7 @@ bool Requester::send_data(Link& link, Qp& qp, Work& work) {
   if (!gather(link, {qp.pdn, qp.qpn}, request.list, request.inline_data, offset, payload)) {
     return false;
   }
-  link.port.commit(qp.type == QpType::kUd ? request.route : qp.path.route,
-                   wire::packet_bytes(packet.bth.opcode, bytes));
+  link.port.commit(route_of(qp, work), wire::packet_bytes(packet.bth.opcode, bytes));
   unasked_ = packet.bth.ack_request ? 0 : unasked_ + 1;
   sent(link, 1);
   return true;
@@ -366,10 +402,11 @@ bool Requester::send_read(Link& link, const Qp& qp, Work& work) {
   packet.bth.ack_request = true;
   packet.bth.solicited_event = work.request.solicited;
   packet.xrceth.srqn = work.request.xrc_srqn;
+  packet.dceth = dceth_of(qp);
   packet.reth = {work.request.remote_address + offset, work.request.rkey,
                  static_cast<std::uint32_t>(std::min(piece * mtu, work.request.length_bytes - offset))};
   wire::build_headers(packet, 0, link.port.reserve());
-  link.port.commit(qp.path.route, wire::packet_bytes(packet.bth.opcode, 0));
+  link.port.commit(route_of(qp, work), wire::packet_bytes(packet.bth.opcode, 0));
   responses_due_.push_back(next_psn_ + piece);
   unasked_ = 0;
   sent(link, piece);
@@ -386,10 +423,11 @@ bool Requester::send_atomic(Link& link, const Qp& qp, Work& work) {
   packet.bth.ack_request = true;
   packet.bth.solicited_event = work.request.solicited;
   packet.xrceth.srqn = work.request.xrc_srqn;
+  packet.dceth = dceth_of(qp);
   packet.atomic_eth = {work.request.remote_address, work.request.rkey, work.request.swap_or_add,
                        swaps ? work.request.compare : 0};
   wire::build_headers(packet, 0, link.port.reserve());
-  link.port.commit(qp.path.route, wire::packet_bytes(packet.bth.opcode, 0));
+  link.port.commit(route_of(qp, work), wire::packet_bytes(packet.bth.opcode, 0));
   responses_due_.push_back(next_psn_ + 1);
   unasked_ = 0;
   sent(link, 1);
@@ -616,6 +654,10 @@ bool Requester::finish_front(Link& link, Qp& qp) {
 
 void Requester::fail_front(Link& link, Qp& qp, Failure failure) {
   const Work& work = works_.front();
+  if (qp.type == QpType::kDci && qp.max_errored_streams != 0) {
+    fail_stream(link, qp, work, failure);
+    return;
+  }
   fail_send(link, qp, work.request.wqe_counter, work.request.opcode, failure);
   works_.pop();
   sending_ -= sending_ > 0;
@@ -624,6 +666,22 @@ void Requester::fail_front(Link& link, Qp& qp, Failure failure) {
   } else if (qp.state != QpState::kErr) {
     qp.state = QpState::kSqEr;
     flush(link, qp);
+  }
+}
+
+// The other streams go on, in a connection of their own time: what is under way of this one counts no more.
+void Requester::fail_stream(Link& link, Qp& qp, const Work& work, Failure failure) {
+  if (failure != failure::kFlushedSend) {
+    errored_streams_.insert(work.request.stream);
+  }
+  fail_send(link, qp, work.request.wqe_counter, work.request.opcode, failure);
+  done_psn_ = work.end_psn();
+  sent_psn_ = std::max(sent_psn_, done_psn_);
+  works_.pop();
+  connected_ = false;
+  go_back(link, window_);
+  if (errored_streams_.size() >= qp.max_errored_streams) {
+    link.services.fail_qp(qp);
   }
 }
 

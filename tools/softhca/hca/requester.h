@@ -1,8 +1,8 @@
 // The requester half of a QP: executes send WQEs, in order. On a reliable connection a WQE is done when the peer has
 // acknowledged it, else when its last packet is sent.
 //
-// A WQE that fails takes a reliable connection to ERR. UC and UD go to SQER (IBA 10.3.1, and the device has SQERR2RTS
-// for these): the rest of the send queue is flushed, receiving goes on.
+// A WQE that fails takes a reliable connection to ERR, or a stream of a DC initiator that has streams. UC and UD go to
+// SQER (IBA 10.3.1, and the device has SQERR2RTS for these): the rest of the send queue is flushed, receiving goes on.
 //
 // PSNs are counted here in 64 bits from the connection's initial PSN; the low 24 are on the wire. A READ takes as many
 // PSNs as its response has packets, and is asked for in pieces so that no more response packets are under way than the
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,13 @@ class Requester {
   // When on_timer() must be called though no packet comes.
   std::optional<std::uint64_t> deadline_ns(const Qp& qp) const;
   void on_timer(Link& link, Qp& qp);
+
+  // A failed stream of a DC initiator may be used again. False if it has not failed.
+  bool reset_stream(std::uint16_t stream) { return errored_streams_.erase(stream) != 0; }
+  // Where a DC initiator's responses must come from.
+  std::optional<wire::Ipv4> connected_to() const {
+    return connected_ ? std::optional(target_route_.destination) : std::nullopt;
+  }
 
   // The QP is in ERR or SQER: completes all that is left with WR_FLUSH.
   void flush(Link& link, Qp& qp);
@@ -96,6 +104,10 @@ class Requester {
   void admit_formatted(Link& link, const Qp& qp, Work& work);
   void change_key(Link& link, const Qp& qp, Work& work);
   void set_psv(Link& link, const Qp& qp, Work& work);
+  // A DC initiator turns to the target of a work request. False: not before what is under way to another is done.
+  bool turn_to(Link& link, const Work& work);
+  wire::Dceth dceth_of(const Qp& qp) const;
+  const wire::Route& route_of(const Qp& qp, const Work& work) const;
   bool send_one(Link& link, Qp& qp, Work& work);
   bool send_data(Link& link, Qp& qp, Work& work);
   bool convert(Link& link, Qp& qp, Work& work);
@@ -120,6 +132,7 @@ class Requester {
   // Completes works that are done, or the failed one if all before it are.
   bool finish_front(Link& link, Qp& qp);
   void fail_front(Link& link, Qp& qp, Failure failure);
+  void fail_stream(Link& link, Qp& qp, const Work& work, Failure failure);
 
   // Loss.
   void go_back(Link& link, std::uint64_t window_packets);
@@ -139,6 +152,13 @@ class Requester {
 
   // End PSNs of the read pieces and atomics that are under way, oldest first.
   std::vector<std::uint64_t> responses_due_;
+
+  // A DC initiator's connection.
+  bool connected_ = false;
+  wire::Route target_route_;
+  std::uint32_t target_dctn_ = 0;
+  wire::Dceth dceth_;
+  std::set<std::uint16_t> errored_streams_;
 
   // Window, in packets: doubles each round trip up to the threshold, then grows by one.
   std::uint64_t window_ = 0, threshold_ = 0, grown_ = 0;

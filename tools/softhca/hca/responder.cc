@@ -444,7 +444,16 @@ void Responder::carry_out_refusal(Link& link, Qp& qp) {
   } else {
     link.services.async_event(static_cast<std::uint8_t>(refusal_.event), qp.qpn, 0);
   }
-  link.services.fail_qp(qp);
+  if (qp.type == QpType::kDct) {  // the target stays for the others
+    closed_ = true;
+  } else {
+    link.services.fail_qp(qp);
+  }
+}
+
+void Responder::turn_away(Link& link, const Qp& qp, std::uint32_t psn) {
+  send_aeth(link, qp, psn, wire::Aeth::nak(0, NakCode::kRemoteAccessError));
+  closed_ = true;
 }
 
 // ---- Answers ----

@@ -34,6 +34,11 @@ class Responder {
   void on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet);
   void on_datagram(Link& link, Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
+  // A request to a DC target with a wrong key: it is refused, and nothing more is heard.
+  void turn_away(Link& link, const Qp& qp, std::uint32_t psn);
+  // A connection to a DC target has ended with a refusal.
+  bool closed() const { return closed_; }
+
   // Sends at most `budget` packets of what is owed; returns how many. owes() tells if there is more.
   unsigned answer(Link& link, Qp& qp, unsigned budget);
   bool owes() const { return responses_.size() > sent_responses_ || verdict_ != Verdict::kNone; }
@@ -134,6 +139,7 @@ class Responder {
   std::vector<AtomicResult> replay_;
   std::size_t next_replay_ = 0;
 
+  bool closed_ = false;
   Verdict verdict_ = Verdict::kNone;
   Refusal refusal_;
 };

@@ -30,6 +30,7 @@ void take_control(const ControlSegment& control, SendRequest& request) {
   // A small fence orders against key operations, which this device executes in order.
   request.fence = control.fence != FenceMode::kNone && control.fence != FenceMode::kInitiatorSmall;
   request.immediate = control.immediate;
+  request.stream = control.dci_stream_channel_id;
 }
 
 void take_list(const umlx5::wqe::DataList& data, const Qp& qp, SendRequest& request) {
@@ -59,13 +60,23 @@ void take_address(Link& link, const Qp& qp, const umlx5::wqe::AddressVector& add
     return;
   }
   request.destination_qpn = address.destination_qpn;
+  request.access_key = address.key;
   request.qkey = (address.qkey() & kOwnQkey) != 0 ? qp.qkey : address.qkey();
   request.route = {*destination, address.remote_lid_or_udp_sport, address.traffic_class};
 }
 
 umlx5::wqe::Transport wqe_transport(QpType type) {
   using Transport = umlx5::wqe::Transport;
-  return type == QpType::kUd ? Transport::kDatagram : type == QpType::kXrc ? Transport::kXrc : Transport::kConnected;
+  switch (type) {
+    case QpType::kUd:
+      return Transport::kDatagram;
+    case QpType::kXrc:
+      return Transport::kXrc;
+    case QpType::kDci:
+      return Transport::kDynamicConnected;
+    default:
+      return Transport::kConnected;
+  }
 }
 
 void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendRequest& request) {

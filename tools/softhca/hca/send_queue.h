@@ -24,8 +24,10 @@ struct SendRequest {
   std::uint32_t rkey = 0;
   std::uint64_t swap_or_add = 0, compare = 0;
   std::uint32_t xrc_srqn = 0;  // on an XRC QP
-  // Of a datagram.
+  // Of a datagram, and of a DC initiator.
   std::uint32_t destination_qpn = 0, qkey = 0;
+  std::uint64_t access_key = 0;
+  std::uint16_t stream = 0;
   wire::Route route;
   std::vector<DataPiece> list;
   std::vector<std::byte> inline_data;

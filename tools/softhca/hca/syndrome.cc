@@ -196,6 +196,14 @@ std::string_view words(Syndrome syndrome) {
       return "the atomic mode is not supported";
     case Syndrome::kQpRemoteQpn:
       return "the remote QP number is zero";
+    case Syndrome::kDctNotDrained:
+      return "the DC target is not drained";
+    case Syndrome::kQpIsDct:
+      return "the number is that of a DC target, which has commands of its own";
+    case Syndrome::kDciStreams:
+      return "the DC initiator has more streams than the device supports";
+    case Syndrome::kDciStreamNotFailed:
+      return "the stream of the DC initiator has not failed";
     case Syndrome::kCapabilityGroup:
       return "the capability group is unknown";
     case Syndrome::kOtherFunction:

@@ -122,6 +122,10 @@ enum class Syndrome : std::uint32_t {
   kQpRdAtomic = 0x530819,
   kQpAtomicMode = 0x53081a,
   kQpRemoteQpn = 0x53081b,
+  kDctNotDrained = 0x53081c,
+  kQpIsDct = 0x53081d,
+  kDciStreams = 0x53081e,
+  kDciStreamNotFailed = 0x53081f,
 
   // Device.
   kCapabilityGroup = 0x530901,

@@ -1,8 +1,14 @@
 #include "tools/softhca/hca/transport.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "tools/softhca/hca/link.h"
@@ -27,6 +33,26 @@ bool receives(QpState state) {
   return state == QpState::kRtr || state == QpState::kRts || state == QpState::kSqDrained || state == QpState::kSqEr;
 }
 
+// What CLOCK_MONOTONIC is behind the time since 1970.
+std::uint64_t epoch_ns() {
+  const auto ns = [](clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  };
+  return ns(CLOCK_REALTIME) - ns(CLOCK_MONOTONIC);
+}
+
+// More initiators than this, and a target forgets one that is quiet.
+constexpr std::size_t kMaxDcPeers = 4096;
+
+// A DC initiator as a target knows it: the responder of their connection, with a QP that stands for the target.
+struct DcPeer {
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // DCTN, initiator's address and QPN
+  std::uint64_t connection = 0;
+  std::unique_ptr<Qp> qp;
+};
+
 bool sends(QpState state) { return state == QpState::kRts || state == QpState::kSqDrained; }
 
 }  // namespace
@@ -42,7 +68,7 @@ struct Transport::State {
   };
 
   State(Services& services, wire::Endpoint& port)
-      : link{.services = services, .port = port, .ranges = {}, .signature_errors = {}} {}
+      : link{.services = services, .port = port, .epoch_ns = epoch_ns(), .ranges = {}, .signature_errors = {}} {}
 
   void enlist(std::vector<QpTransport*>& list, bool QpTransport::*member, QpTransport& qp) {
     if (!(qp.*member)) {
@@ -61,6 +87,9 @@ struct Transport::State {
 
   bool hear();
   void hear(const wire::Received& received);
+  void hear_target(Qp& target, const wire::Packet& packet, const wire::Received& received);
+  DcPeer* peer_of(Qp& target, const wire::Packet& packet, const wire::Received& received);
+  void forget_peers(const Qp& target);
   bool run_timers();
   bool send();
   bool answer();
@@ -72,7 +101,8 @@ struct Transport::State {
   std::vector<QpTransport*> turn;      // scratch of send() and answer()
   std::vector<QpTransport*> failed;    // entered ERR, not flushed yet
   std::vector<QpTransport*> flushing;  // in ERR with a receive queue of their own
-  std::vector<Timer> timers;           // a heap; entries may be earlier than what the QP wants now
+  std::map<DcPeer::Key, DcPeer> dc_peers;
+  std::vector<Timer> timers;  // a heap; entries may be earlier than what the QP wants now
   std::uint64_t next_flush_ns = 0, flush_period_ns = kLeastFlushPeriodNs;
   bool running = false;  // within progress() or doorbell(): what fails is flushed at the end
 };
@@ -126,6 +156,10 @@ void Transport::State::hear(const wire::Received& received) {
     return;
   }
   Qp* const qp = link.services.find_qp(packet->bth.destination_qpn);
+  if (qp != nullptr && qp->type == QpType::kDct) {
+    hear_target(*qp, *packet, received);
+    return;
+  }
   if (qp == nullptr || qp->transport == nullptr || packet->info().transport != wire_transport(qp->type) ||
       !receives(qp->state) || (packet->bth.pkey & 0x7fff) != 0x7fff) {
     return;
@@ -135,7 +169,9 @@ void Transport::State::hear(const wire::Received& received) {
     transport.responder.on_datagram(link, *qp, *packet, received);
     return;
   }
-  if (received.source != qp->path.route.destination) {
+  if (qp->type == QpType::kDci
+          ? packet->info().request || transport.requester.connected_to() != std::optional(received.source)
+          : received.source != qp->path.route.destination) {
     return;
   }
   if (!packet->info().request) {
@@ -159,6 +195,81 @@ void Transport::State::hear(const wire::Received& received) {
   if (transport.responder.owes()) {
     want_to_answer(transport);
   }
+}
+
+// The connection that a request belongs to, which it may begin; null if that has gone or is refused.
+DcPeer* Transport::State::peer_of(Qp& target, const wire::Packet& packet, const wire::Received& received) {
+  const wire::Dceth& dceth = packet.dceth;
+  DcPeer& peer = dc_peers[{target.qpn, received.source.value, dceth.source_qpn}];
+  if (peer.qp != nullptr && dceth.connection <= peer.connection) {
+    return dceth.connection == peer.connection && !peer.qp->transport->responder.closed() ? &peer : nullptr;
+  }
+  if (peer.qp != nullptr) {
+    drop(*peer.qp->transport);
+  }
+  peer.connection = dceth.connection;
+  peer.qp = std::make_unique<Qp>();
+  Qp& qp = *peer.qp;
+  qp.qpn = target.qpn;
+  qp.user_index = target.user_index;
+  qp.type = QpType::kDct;
+  qp.state = target.state;
+  qp.pdn = target.pdn;
+  qp.recv_cq = target.recv_cq;
+  qp.srq = target.srq;
+  qp.has_sq = qp.has_rq = false;
+  qp.path = target.path;
+  qp.path.route.destination = received.source;
+  qp.remote_qpn = dceth.source_qpn;
+  qp.min_rnr_timer = target.min_rnr_timer;
+  qp.max_target_rd_atomic = target.max_target_rd_atomic;
+  qp.remote_read = target.remote_read;
+  qp.remote_write = target.remote_write;
+  qp.remote_atomic = target.remote_atomic;
+  qp.inline_scatter_responder_bytes = target.inline_scatter_responder_bytes;
+  qp.reserved_lkey = target.reserved_lkey;
+  qp.transport = std::make_unique<QpTransport>(qp);
+  qp.transport->responder.start(qp, dceth.first_psn);
+  if (dceth.access_key != target.dc_access_key) {
+    ++target.dc_key_violations;
+    link.services.async_event(static_cast<std::uint8_t>(EventType::kDctKeyViolation), target.qpn, 0);
+    qp.transport->responder.turn_away(link, qp, packet.bth.psn);
+    return nullptr;
+  }
+  return &peer;
+}
+
+void Transport::State::hear_target(Qp& target, const wire::Packet& packet, const wire::Received& received) {
+  if (target.state != QpState::kRtr || packet.info().transport != wire::Transport::kDc || !packet.info().request ||
+      (packet.bth.pkey & 0x7fff) != 0x7fff) {
+    return;
+  }
+  if (dc_peers.size() >= kMaxDcPeers) {
+    const auto quiet =
+        std::ranges::find_if(dc_peers, [](const auto& entry) { return !entry.second.qp->transport->responder.owes(); });
+    if (quiet != dc_peers.end()) {
+      drop(*quiet->second.qp->transport);
+      dc_peers.erase(quiet);
+    }
+  }
+  DcPeer* const peer = peer_of(target, packet, received);
+  if (peer == nullptr) {
+    return;
+  }
+  QpTransport& transport = *peer->qp->transport;
+  transport.responder.on_request(link, *peer->qp, packet);
+  if (transport.responder.owes()) {
+    want_to_answer(transport);
+  }
+}
+
+void Transport::State::forget_peers(const Qp& target) {
+  for (auto& [key, peer] : dc_peers) {
+    if (std::get<0>(key) == target.qpn) {
+      drop(*peer.qp->transport);
+    }
+  }
+  std::erase_if(dc_peers, [&](const auto& entry) { return std::get<0>(entry.first) == target.qpn; });
 }
 
 bool Transport::State::send() {
@@ -274,6 +385,12 @@ void Transport::state_changed(Qp& qp, QpState from) {
   if (!has_data_path(qp.type)) {
     return;
   }
+  if (qp.type == QpType::kDct) {
+    if (qp.state != QpState::kRtr) {
+      state_->forget_peers(qp);
+    }
+    return;
+  }
   if (qp.transport == nullptr) {
     qp.transport = std::make_unique<QpTransport>(qp);
   }
@@ -316,6 +433,15 @@ void Transport::acknowledge(Qp& qp) {
 }
 
 void Transport::forget(Qp& qp) {
+  if (qp.type == QpType::kDct) {
+    state_->running = true;
+    state_->answer();
+    state_->running = false;
+    state_->link.port.flush();
+    state_->flush_failed();
+    state_->forget_peers(qp);
+    return;
+  }
   if (qp.transport != nullptr) {
     state_->drop(*qp.transport);
     qp.transport.reset();
@@ -335,6 +461,10 @@ void Transport::doorbell(Qp& qp) {
   } else if (sends(qp.state)) {
     state_->want_to_send(*qp.transport);
   }
+}
+
+bool Transport::reset_stream(Qp& qp, std::uint16_t stream) {
+  return qp.transport != nullptr && qp.transport->requester.reset_stream(stream);
 }
 
 bool Transport::progress(std::uint64_t now_ns) {

@@ -31,6 +31,9 @@ class Transport {
   // The send doorbell of `qp` rang: its producer counter is in the doorbell record.
   void doorbell(Qp& qp);
 
+  // A stream of a DC initiator that has failed may be used again. False if it has not failed.
+  bool reset_stream(Qp& qp, std::uint16_t stream);
+
   // Moves everything that can move now: bounded, so that one busy QP does not starve the others. True if anything
   // moved.
   bool progress(std::uint64_t now_ns);

@@ -239,7 +239,10 @@ int put_device_extension(Request& request) {
   mlx5_ib_query_device_resp response{};
   response.response_length = static_cast<std::uint32_t>(std::min(bytes, sizeof response));
   response.flags = (caps.cqe_128_always ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD : 0) |
-                   (caps.qp_packet_based ? MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE : 0);
+                   (caps.qp_packet_based ? MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE : 0) |
+                   (caps.dct && caps.sctr_data_cqe ? MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT : 0);
+  response.dci_streams_caps = {.max_log_num_concurent = caps.log_max_dci_streams,
+                               .max_log_num_errored = caps.log_max_dci_errored_streams};
   return bytes == 0 ? 0 : request.put_driver(&response, sizeof response);
 }
 

@@ -13,6 +13,7 @@
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/qp_transition.h"
 #include "tools/softhca/kernel/rdma_device.h"
+#include "wqe/prm/dct.h"
 #include "wqe/prm/qp.h"
 
 namespace softhca::kernel {
@@ -155,6 +156,8 @@ constexpr umlx5::wqe::prm::ServiceType service_of(std::uint32_t qp_type) {
     case IB_UVERBS_QPT_XRC_INI:
     case IB_UVERBS_QPT_XRC_TGT:
       return ServiceType::kXrc;
+    case kQptDci:
+      return ServiceType::kDci;
     default:
       return ServiceType::kUd;
   }
@@ -173,6 +176,9 @@ struct Qp final : Numbered {
   std::uint8_t max_dest_rd_atomic = 0;  // last value
   std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0;
   std::uint64_t doorbell_record = 0;
+  // Of a DCT, which the device gets to know, and which has a number, from RTR on.
+  umlx5::wqe::prm::Dctc dctc;
+  EventSink dct_events;
 };
 
 }  // namespace softhca::kernel

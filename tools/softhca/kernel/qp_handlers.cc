@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "tools/softhca/kernel/dct.h"
 #include "tools/softhca/kernel/log.h"
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/user_memory.h"
@@ -22,6 +23,9 @@ namespace softhca::kernel {
 namespace prm = umlx5::wqe::prm;
 
 int Qp::release(RdmaDevice& device) {
+  if (qp_type == kQptDct) {
+    return release_dct(device, *this);
+  }
   // As mlx5_ib does: a QP leaves the device from RESET.
   if (state != State::kReset) {
     if (const int error = command_on_object(device.firmware(), prm::Opcode::kToRstQp, uid, number); error != 0) {
@@ -60,8 +64,33 @@ struct QpRequest {
   std::shared_ptr<EventFile> async = nullptr;
 
   bool is_xrc() const { return type == IB_UVERBS_QPT_XRC_INI || type == IB_UVERBS_QPT_XRC_TGT; }
-  bool has_rq() const { return srq == nullptr && cap.max_recv_wr != 0 && !is_xrc(); }
+  bool has_rq() const {
+    return srq == nullptr && cap.max_recv_wr != 0 && !is_xrc() && type != kQptDci && type != kQptDct;
+  }
 };
+
+// The type of a QP that the verbs call a driver's: its flags tell. Nothing changes for other types.
+int resolve_driver_type(QpRequest& asked, std::uint32_t flags) {
+  constexpr std::uint32_t kDc = MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_TYPE_DCI;
+  if (asked.type != IB_UVERBS_QPT_DRIVER) {
+    return (flags & kDc) != 0 || asked.type > IB_UVERBS_QPT_DRIVER ? EINVAL : 0;
+  }
+  if ((flags & kDc) != MLX5_QP_FLAG_TYPE_DCT && (flags & kDc) != MLX5_QP_FLAG_TYPE_DCI) {
+    return EINVAL;
+  }
+  asked.type = (flags & kDc) == MLX5_QP_FLAG_TYPE_DCT ? kQptDct : kQptDci;
+  return 0;
+}
+
+int check_dci(const QpRequest& asked) {
+  const bool receives = asked.cap.max_recv_wr != 0 || asked.cap.max_recv_sge != 0;
+  return asked.pd == nullptr || asked.send_cq == nullptr || asked.receive_cq == nullptr || receives ? EINVAL : 0;
+}
+
+int check_dct(const QpRequest& asked) {
+  const bool lacks = asked.pd == nullptr || asked.srq == nullptr || asked.receive_cq == nullptr;
+  return lacks || asked.create_flags != 0 ? EINVAL : 0;
+}
 
 int check_type(Request& request, const QpRequest& asked) {
   const auto& caps = request.device().caps();
@@ -81,8 +110,11 @@ int check_type(Request& request, const QpRequest& asked) {
       return !caps.xrc ? EOPNOTSUPP : asked.pd == nullptr || asked.send_cq == nullptr ? EINVAL : 0;
     case IB_UVERBS_QPT_XRC_TGT:
       return !caps.xrc ? EOPNOTSUPP : asked.xrcd == nullptr ? EINVAL : 0;
+    case kQptDci:
+      return caps.dct ? check_dci(asked) : EOPNOTSUPP;
+    case kQptDct:
+      return caps.dct ? check_dct(asked) : EOPNOTSUPP;
     case IB_UVERBS_QPT_RAW_PACKET:
-    case IB_UVERBS_QPT_DRIVER:
       log(LogLevel::kInfo, fmt::format("QP type {} is not supported", asked.type));
       return EOPNOTSUPP;
     default:
@@ -91,7 +123,7 @@ int check_type(Request& request, const QpRequest& asked) {
 }
 
 // The driver's structure: sizes, index, flags. `kept` becomes the flags that have an effect.
-int check_driver_part(Request& request, const mlx5_ib_create_qp& driver, std::uint32_t& kept) {
+int check_driver_part(Request& request, std::uint32_t type, const mlx5_ib_create_qp& driver, std::uint32_t& kept) {
   if (request.driver_in().size() < offsetof(mlx5_ib_create_qp, flags) + sizeof driver.flags ||
       !request.driver_in_is_zero_from(offsetof(mlx5_ib_create_qp, reserved))) {
     return EINVAL;
@@ -108,6 +140,16 @@ int check_driver_part(Request& request, const mlx5_ib_create_qp& driver, std::ui
   std::uint32_t accepted = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX |
                            MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE;
   accepted |= caps.qp_packet_based ? std::uint32_t{MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE} : 0;
+  if (type == kQptDct) {
+    constexpr std::uint32_t kOfDct =
+        MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
+    kept = driver.flags;
+    return (driver.flags & ~kOfDct) != 0 ? EINVAL : 0;
+  }
+  if (type == kQptDci) {
+    accepted |= MLX5_QP_FLAG_TYPE_DCI;
+    accepted |= caps.log_max_dci_streams != 0 ? std::uint32_t{MLX5_QP_FLAG_DCI_STREAM} : 0;
+  }
   if ((driver.flags & ~accepted) != 0) {
     return EINVAL;
   }
@@ -203,6 +245,10 @@ prm::Qpc context_of(Request& request, const QpRequest& asked, const Named& named
   qpc.rq_type = asked.srq != nullptr || is_target ? prm::RqType::kSrq
                 : asked.has_rq()                  ? prm::RqType::kRegular
                                                   : prm::RqType::kZeroLength;
+  if ((flags & MLX5_QP_FLAG_DCI_STREAM) != 0) {
+    qpc.log_num_dci_stream_channels = driver.dci_streams.log_num_concurent;
+    qpc.log_num_dci_errored_streams = driver.dci_streams.log_num_errored;
+  }
   qpc.srqn_rmpn_xrqn = named.srqn;
   qpc.xrcd = named.xrcdn;
   qpc.no_sq = driver.sq_wqe_count == 0 || is_target;
@@ -261,15 +307,37 @@ struct QpNumbers {
   std::uint32_t handle, qpn;
 };
 
+// A DCT is not yet on the device, and has no number.
+QpNumbers add_dct(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver, std::uint32_t flags) {
+  auto dct = std::make_unique<Qp>(request.uid(), 0);
+  dct->qp_type = kQptDct;
+  const bool scatters = (flags & MLX5_QP_FLAG_SCATTER_CQE) != 0 && asked.receive_cq->cqe_bytes == 128;
+  dct->dctc = {.user_index = driver.uidx,
+               .cqn = asked.receive_cq->number,
+               .cs_res = scatters ? prm::kScatterResponder64 : std::uint8_t{0},
+               .srqn_xrqn = asked.srq->number,
+               .pd = asked.pd->number,
+               .dc_access_key = driver.access_key};
+  dct->dct_events = {.user_handle = asked.user_handle,
+                     .completions = nullptr,
+                     .asynchronous = asked.async != nullptr ? asked.async : request.file().default_async_file()};
+  dct->use(asked.pd);
+  dct->use(asked.receive_cq);
+  dct->use(asked.srq);
+  return {request.adopt(std::move(dct)), 0};
+}
+
 // Makes the QP and answers the driver's part.
 std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
-  if (const int error = check_type(request, asked); error != 0) {
-    return std::unexpected(error);
-  }
   mlx5_ib_create_qp driver{};
   request.get_driver(driver);
   std::uint32_t flags = 0;
-  int error = check_driver_part(request, driver, flags);
+  int error = resolve_driver_type(asked, driver.flags);
+  error = error != 0 ? error : check_type(request, asked);
+  error = error != 0 ? error : check_driver_part(request, asked.type, driver, flags);
+  if (error == 0 && asked.type == kQptDct) {
+    return add_dct(request, asked, driver, flags);
+  }
   error = error != 0 ? error : check_create_flags(request, asked);
   error = error != 0 ? error : check_sizes(request, asked, driver, flags);
   if (error != 0) {
@@ -475,6 +543,11 @@ int query_qp(Request& request) {
   Qp* const qp = request.file().find<Qp>(asked.qp_handle);
   if (qp == nullptr) {
     return EINVAL;
+  }
+  if (qp->qp_type == kQptDct) {
+    ib_uverbs_query_qp_resp response{};
+    const int error = query_dct(request, *qp, response);
+    return error != 0 ? error : request.put_core(response);
   }
   const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = qp->uid}, .number = qp->number};
   const auto out = command<prm::QueryQpOut>(request.firmware(), in);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "tools/softhca/kernel/dct.h"
 #include "tools/softhca/kernel/log.h"
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/uverbs_file.h"
@@ -236,14 +237,17 @@ void remember(Qp& qp, const ib_uverbs_modify_qp& m, State to) {
   qp.port = (m.attr_mask & kAttrPort) != 0 ? m.port_num : qp.port;
 }
 
-// The change itself; `ece` is asked for, and becomes what the device grants.
-int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece) {
+// The change itself; `ece` is asked for, and becomes what the device grants. A DCT gets its number.
+int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece, std::uint32_t& dctn) {
   Qp* const qp = request.file().find<Qp>(m.qp_handle);
   if (qp == nullptr) {
     return EINVAL;
   }
   if (const int error = check_core(*qp, m); error != 0) {
     return error;
+  }
+  if (qp->qp_type == kQptDct) {
+    return modify_dct(request, *qp, m, ece, dctn);
   }
   const State from = (m.attr_mask & kAttrCurrentState) != 0 ? State{m.cur_qp_state} : qp->state;
   const State to = (m.attr_mask & kAttrState) != 0 ? State{m.qp_state} : from;
@@ -294,8 +298,8 @@ int modify_qp(Request& request) {
   if ((asked.attr_mask & ~kAttrStandard) != 0) {
     return EOPNOTSUPP;
   }
-  std::uint32_t ece = 0;
-  return modify(request, asked, ece);
+  std::uint32_t ece = 0, dctn = 0;
+  return modify(request, asked, ece, dctn);
 }
 
 int ex_modify_qp(Request& request) {
@@ -319,13 +323,14 @@ int ex_modify_qp(Request& request) {
   }
   const bool has_ece = request.device().caps().ece_support;
   std::uint32_t ece = has_ece ? driver.ece_options : 0;
-  if (const int error = modify(request, asked.base, ece); error != 0) {
+  std::uint32_t dctn = 0;
+  if (const int error = modify(request, asked.base, ece, dctn); error != 0) {
     return error;
   }
-  if (has_ece && request.driver_out_bytes() >= offsetof(mlx5_ib_modify_qp_resp, ece_options) + sizeof ece) {
+  if (request.driver_out_bytes() >= offsetof(mlx5_ib_modify_qp_resp, ece_options) + sizeof ece) {
     const mlx5_ib_modify_qp_resp response{
         .response_length = static_cast<std::uint32_t>(std::min(request.driver_out_bytes(), sizeof response)),
-        .dctn = 0,
+        .dctn = dctn,
         .ece_options = ece,
         .reserved = 0};
     if (const int error = request.put_driver(&response, response.response_length); error != 0) {

@@ -148,7 +148,36 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
+namespace {
+
+// mlx5_ib has rules of its own for DC initiators.
+bool dci_transition_is_ok(State from, State to, std::uint32_t mask) {
+  struct DciRule {
+    State from, to;
+    std::uint32_t required, optional;
+  };
+  static constexpr DciRule kDciRules[] = {{State::kReset, State::kInit, kAttrPkeyIndex | kAttrPort, 0},
+                                          {State::kInit, State::kInit, 0, kAttrPkeyIndex | kAttrPort},
+                                          {State::kInit, State::kRtr, kAttrPathMtu, kAttrPkeyIndex | kAttrAv},
+                                          {State::kRtr, State::kRts, kRtsReliable, kAttrMinRnrTimer}};
+  if (to == State::kReset || (to == State::kErr && from != State::kReset)) {
+    return mask == kAttrState;
+  }
+  for (const DciRule& rule : kDciRules) {
+    if (rule.from == from && rule.to == to) {
+      const std::uint32_t must = rule.required | kAttrState;
+      return (mask & must) == must && (mask & ~(must | rule.optional)) == 0;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool transition_is_ok(State from, State to, std::uint8_t qp_type, std::uint32_t mask) {
+  if (qp_type == kQptDci) {
+    return dci_transition_is_ok(from, to, mask);
+  }
   if ((mask & kAttrCurrentState) != 0 && from != State::kRtr && from != State::kRts && from != State::kSqd &&
       from != State::kSqe) {
     return false;

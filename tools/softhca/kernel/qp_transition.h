@@ -17,8 +17,11 @@ inline constexpr std::uint32_t kAttrState = 1u << 0, kAttrCurrentState = 1u << 1
                                kAttrCap = 1u << 19, kAttrDestQpn = 1u << 20, kAttrRateLimit = 1u << 25;
 inline constexpr std::uint32_t kAttrStandard = (1u << 21) - 1;
 
-// True if a QP of `qp_type` (ib_uverbs_qp_type) may go from one state to the other by a request with exactly the
-// attributes of `mask`.
+// Types of QP that the verbs call IBV_QPT_DRIVER, under numbers of this side's own.
+inline constexpr std::uint8_t kQptDci = 0xf1, kQptDct = 0xf2;
+
+// True if a QP of `qp_type` (ib_uverbs_qp_type, or kQptDci) may go from one state to the other by a request with
+// exactly the attributes of `mask`.
 bool transition_is_ok(State from, State to, std::uint8_t qp_type, std::uint32_t mask);
 
 }  // namespace softhca::kernel

@@ -63,6 +63,8 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .log_max_ra_res_qp = all.log_max_ra_res_qp,
           .log_bf_reg_size = all.log_bf_reg_size,
           .local_ca_ack_delay = all.local_ca_ack_delay,
+          .log_max_dci_streams = all.log_max_dci_stream_channels,
+          .log_max_dci_errored_streams = all.log_max_dci_errored_streams,
           .cqe_version = all.cqe_version,
           .max_wqe_sz_sq = all.max_wqe_sz_sq,
           .max_wqe_sz_rq = all.max_wqe_sz_rq,
@@ -85,7 +87,8 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .sctr_data_cqe = all.sctr_data_cqe,
           .block_lb_mc = all.block_lb_mc,
           .imaicl = all.imaicl,
-          .drain_sigerr = all.drain_sigerr};
+          .drain_sigerr = all.drain_sigerr,
+          .dct = all.dct};
 }
 
 std::string gid_text(const Gid& gid) {

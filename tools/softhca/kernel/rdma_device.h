@@ -39,12 +39,13 @@ struct Capabilities {
   std::uint8_t log_max_qp = 0, log_max_qp_sz = 0, log_max_cq = 0, log_max_cq_sz = 0, log_max_srq = 0,
                log_max_srq_sz = 0, log_max_mkey = 0, log_max_pd = 0, log_max_mcg = 0, log_max_msg = 0, log_max_uctx = 0,
                log_max_ra_req_qp = 0, log_max_ra_res_qp = 0, log_bf_reg_size = 0, local_ca_ack_delay = 0,
-               cqe_version = 0;
+               log_max_dci_streams = 0, log_max_dci_errored_streams = 0, cqe_version = 0;
   std::uint16_t max_wqe_sz_sq = 0, max_wqe_sz_rq = 0;  // bytes
   std::uint32_t max_qp_mcg = 0, device_frequency_khz = 0;
   bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
-       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false;
+       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false,
+       dct = false;
   bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
 };
 

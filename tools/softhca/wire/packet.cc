@@ -16,6 +16,7 @@ using umlx5::wqe::store;
 // Calls visit(bit, member) for each extension header in wire order.
 template <typename PacketRef, typename Visitor>
 constexpr void for_each_header(PacketRef& packet, Visitor&& visit) {
+  visit(kDceth, packet.dceth);
   visit(kDeth, packet.deth);
   visit(kXrceth, packet.xrceth);
   visit(kReth, packet.reth);
@@ -33,6 +34,7 @@ constexpr bool contains(Transports set, Transport transport) {
   switch (transport) {
     case Transport::kRc:
     case Transport::kXrc:
+    case Transport::kDc:
       return true;
     case Transport::kUc:
       return set != kReliable;
@@ -44,9 +46,10 @@ constexpr bool contains(Transports set, Transport transport) {
 
 constexpr std::array kTransports = {
     std::pair{Transport::kRc, std::string_view{"RC"}}, std::pair{Transport::kUc, std::string_view{"UC"}},
-    std::pair{Transport::kUd, std::string_view{"UD"}}, std::pair{Transport::kXrc, std::string_view{"XRC"}}};
+    std::pair{Transport::kUd, std::string_view{"UD"}}, std::pair{Transport::kXrc, std::string_view{"XRC"}},
+    std::pair{Transport::kDc, std::string_view{"DC"}}};
 
-// An operation as it is for RC; UD and XRC put one header in front of these.
+// An operation as it is for RC; UD, XRC and DC put one header in front of these.
 struct OperationRow {
   Operation operation;
   std::string_view name;
@@ -120,7 +123,10 @@ constexpr unsigned transport_header(Transport transport, bool request) {
   if (transport == Transport::kUd) {
     return kDeth;
   }
-  return transport == Transport::kXrc && request ? kXrceth : kNoHeaders;
+  if (!request) {
+    return kNoHeaders;
+  }
+  return transport == Transport::kXrc ? kXrceth : transport == Transport::kDc ? kDceth : kNoHeaders;
 }
 
 constexpr std::array<OpcodeInfo, 256> make_table() {
@@ -137,7 +143,7 @@ constexpr std::array<OpcodeInfo, 256> make_table() {
             .position = row.position,
             .request = row.request,
             .has_payload = row.has_payload,
-            .headers = static_cast<std::uint8_t>(headers),
+            .headers = static_cast<std::uint16_t>(headers),
             .header_bytes = static_cast<std::uint8_t>(header_bytes_of(headers))};
       }
     }

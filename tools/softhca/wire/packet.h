@@ -1,7 +1,9 @@
 // RoCE v2 packets from the BTH to the end of the padding: built, parsed and printed by one description of each header.
 //
-// Source of every layout: InfiniBand Architecture Specification, volume 1, chapter 9 (data packet format) and annex A14
-// (XRC). Everything on the wire is big-endian; the members here are host-order values. All functions are thread-safe.
+// Source of every layout but one: InfiniBand Architecture Specification, volume 1, chapter 9 (data packet format) and
+// annex A14 (XRC). How a ConnectX carries its dynamically connected transport is not published; Dceth below is this
+// device's own, under opcodes that the specification leaves to manufacturers. Everything on the wire is big-endian; the
+// members here are host-order values. All functions are thread-safe.
 #pragma once
 
 #include <array>
@@ -25,7 +27,7 @@ using umlx5::wqe::Format;
 using umlx5::wqe::layout_is_valid;
 
 // Bits 7..5 of the BTH opcode.
-enum class Transport : std::uint8_t { kRc = 0, kUc = 1, kUd = 3, kXrc = 5 };
+enum class Transport : std::uint8_t { kRc = 0, kUc = 1, kUd = 3, kXrc = 5, kDc = 6 };
 std::string_view to_string(Transport transport);
 
 // Bits 4..0 of the BTH opcode.
@@ -77,7 +79,7 @@ enum class Kind : std::uint8_t {
 enum class Position : std::uint8_t { kFirst, kMiddle, kLast, kOnly };
 
 // Sets of extension headers; on the wire they follow the BTH in the order of these bits.
-enum Headers : std::uint8_t {
+enum Headers : std::uint16_t {
   kNoHeaders = 0,
   kDeth = 1 << 0,
   kXrceth = 1 << 1,
@@ -87,6 +89,7 @@ enum Headers : std::uint8_t {
   kAtomicAckEth = 1 << 5,
   kImmDt = 1 << 6,
   kIeth = 1 << 7,
+  kDceth = 1 << 8,  // the one exception in the order: right behind the BTH
 };
 
 struct OpcodeInfo {
@@ -97,7 +100,7 @@ struct OpcodeInfo {
   Position position{};
   bool request = false;           // travels from requester to responder
   bool has_payload = false;       // may carry payload; otherwise the packet ends with its headers
-  std::uint8_t headers = 0;       // set of Headers
+  std::uint16_t headers = 0;      // set of Headers
   std::uint8_t header_bytes = 0;  // BTH and extension headers
 
   constexpr bool has(Headers header) const { return (headers & header) != 0; }
@@ -152,6 +155,23 @@ struct Deth {
       Fields{Field{"qkey", &Deth::qkey, bytes(0, 4)}, Field{"sqpn", &Deth::source_qpn, bits(4, 23, 0)}};
 };
 static_assert(layout_is_valid<Deth>());
+
+// In every request of the dynamically connected transport. An initiator connects to a target by its first request and
+// leaves it by connecting to another; there is no packet for either. A connection is named by the initiator's address
+// and QPN and its time: requests of an earlier time than the one that the target knows are old ones.
+struct Dceth {
+  std::uint64_t access_key = 0;
+  std::uint64_t connection = 0;  // when the initiator turned to the target, nanoseconds since 1970
+  std::uint32_t source_qpn = 0;
+  std::uint32_t first_psn = 0;  // of the connection
+
+  static constexpr std::string_view kName = "dceth";
+  static constexpr std::size_t kBytes = 24;
+  static constexpr auto kFields = Fields{
+      Field{"key", &Dceth::access_key, bytes(0, 8)}, Field{"connection", &Dceth::connection, bytes(8, 8)},
+      Field{"sqpn", &Dceth::source_qpn, bits(16, 23, 0)}, Field{"first_psn", &Dceth::first_psn, bits(20, 23, 0)}};
+};
+static_assert(layout_is_valid<Dceth>());
 
 // XRC extended transport header.
 struct Xrceth {
@@ -263,6 +283,7 @@ static_assert(layout_is_valid<Ieth>());
 // build() and zero after parse().
 struct Packet {
   Bth bth{};
+  Dceth dceth{};
   Deth deth{};
   Xrceth xrceth{};
   Reth reth{};
