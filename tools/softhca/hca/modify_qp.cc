@@ -140,9 +140,6 @@ Refusal to_rtr(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
     qp.path.log_mtu = qpc.mtu;
     return {};
   }
-  if (qpc.remote_qpn == 0) {
-    return bad_parameter(Syndrome::kQpRemoteQpn);
-  }
   if (is_reliable(qp.type)) {
     if (qpc.log_rra_max > device.profile.log_max_ra_res_qp) {
       return exceeds_limit(Syndrome::kQpRdAtomic);
@@ -224,14 +221,21 @@ Refusal take_extension(Device& device, const Request& request, const prm::Modify
   if (in.opt_param_mask_95_32 == 0) {
     return {};
   }
-  if (in.opt_param_mask_95_32 != prm::kOpt2DciStreamChannelId || request.header.opcode != Opcode::kRts2RtsQp ||
-      qp.max_errored_streams == 0) {
+  const bool resets_stream = in.opt_param_mask_95_32 == prm::kOpt2DciStreamChannelId &&
+                             request.header.opcode == Opcode::kRts2RtsQp && qp.max_errored_streams != 0;
+  const bool sets_mmo =
+      in.opt_param_mask_95_32 == prm::kOpt2Mmo && request.header.opcode == Opcode::kInit2InitQp && has_mmo(qp.type);
+  if (!resets_stream && !sets_mmo) {
     return bad_parameter(Syndrome::kQpExtension);
   }
   if (request.in.size() < prm::kQpcExtensionOffset + prm::QpcExtension::kBytes) {
     return {Status::kBadInputLength, Syndrome::kInputTooShort};
   }
   const auto extension = umlx5::wqe::load<prm::QpcExtension>(request.in.data() + prm::kQpcExtensionOffset);
+  if (sets_mmo) {
+    qp.copies_memory = extension.mmo;
+    return {};
+  }
   return device.transport.reset_stream(qp, extension.dci_stream_channel_id)
              ? Refusal{}
              : bad_parameter(Syndrome::kDciStreamNotFailed);

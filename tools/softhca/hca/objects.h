@@ -41,6 +41,8 @@ constexpr bool is_reliable(QpType type) {
   return type == QpType::kRc || type == QpType::kXrc || type == QpType::kDci || type == QpType::kDct;
 }
 
+constexpr bool has_mmo(QpType type) { return type == QpType::kRc || type == QpType::kDci; }
+
 struct Eq {
   std::uint32_t eqn = 0;
   PageList pages;
@@ -151,6 +153,7 @@ struct Qp {
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP
+  bool copies_memory = false;  // MMO work requests are allowed
   // Dynamically connected. A DCT takes requests with its key; a DCI that has streams goes to ERR with the last of the
   // streams that may fail (0: it has none, and goes to ERR with any work request that fails).
   std::uint64_t dc_access_key = 0;

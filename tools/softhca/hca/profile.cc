@@ -66,6 +66,7 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   set_port(profile, cap);
   cap.rc = cap.uc = cap.ud = cap.xrc = true;
   cap.dct = true;
+  cap.qpc_extension = cap.dma_mmo_qp = true;
   cap.log_max_ra_req_dc = profile.log_max_ra_req_qp;
   cap.log_max_ra_res_dc = profile.log_max_ra_res_qp;
   cap.log_max_dci_stream_channels = profile.log_max_dci_streams;

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "tools/softhca/hca/formatted_data.h"
+#include "tools/softhca/hca/memory_copy.h"
 #include "wqe/eqe.h"
+#include "wqe/mmo.h"
 
 namespace softhca::hca {
 namespace {
@@ -120,7 +122,7 @@ unsigned Requester::transmit(Link& link, Qp& qp, unsigned budget) {
         if (sending_ != 0) {
           return sent_packets;  // work before it may have to read the key's memory again
         }
-        change_key(link, qp, *work);
+        carry_out(link, qp, *work);
       }
       sending_ += work->request.failure ? 0 : 1;
       if (!finish_front(link, qp) || sending_ < works_.size()) {
@@ -171,7 +173,9 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   if (qp.type == QpType::kDci && errored_streams_.contains(request.stream)) {
     request.failure = failure::kFlushedSend;
   }
-  if (!executes(qp.type, request.opcode)) {  // and so its body could not be read either
+  const bool is_mmo = request.opcode == SendOpcode::kMmo;
+  if (is_mmo ? !qp.copies_memory || request.opmod != umlx5::wqe::kMmoOpmodDma
+             : !executes(qp.type, request.opcode)) {  // and so its body could not be read either
     request.failure = failure::kBadOpcode;
   }
   if (!request.failure && work.has_response() && qp.max_initiated_rd_atomic == 0) {
@@ -187,7 +191,7 @@ void Requester::admit(Link& link, const Qp& qp, Work& work) {
   if (request.failure || request.opcode == SendOpcode::kNop) {
     return;
   }
-  if (request.opcode == SendOpcode::kUmr || request.opcode == SendOpcode::kSetPsv) {
+  if (request.opcode == SendOpcode::kUmr || request.opcode == SendOpcode::kSetPsv || is_mmo) {
     work.waits = true;
     return;
   }
@@ -225,8 +229,12 @@ void Requester::set_psv(Link& link, const Qp& qp, Work& work) {
   }
 }
 
-void Requester::change_key(Link& link, const Qp& qp, Work& work) {
+void Requester::carry_out(Link& link, const Qp& qp, Work& work) {
   work.waits = false;
+  if (work.request.opcode == SendOpcode::kMmo) {
+    work.request.failure = copy_memory(link, {qp.pdn, qp.qpn}, work.request.body);
+    return;
+  }
   if (work.request.opcode == SendOpcode::kSetPsv) {
     set_psv(link, qp, work);
     return;

@@ -61,7 +61,7 @@ class Requester {
     SendRequest request;
     std::uint64_t first_psn = 0;
     std::uint64_t packets = 0;
-    bool waits = false;           // changes a key, and is not executed yet
+    bool waits = false;           // changes a key or copies memory, and is not executed yet
     std::uint32_t cqe_bytes = 0;  // response bytes kept for the CQE
     std::array<std::byte, 64> cqe_data;
     bool converted = false;            // a formatted list is inline data now
@@ -102,7 +102,8 @@ class Requester {
   void admit(Link& link, const Qp& qp, Work& work);
   bool may_start(const Work& work) const;
   void admit_formatted(Link& link, const Qp& qp, Work& work);
-  void change_key(Link& link, const Qp& qp, Work& work);
+  // Work without packets: a change of a key, a copy.
+  void carry_out(Link& link, const Qp& qp, Work& work);
   void set_psv(Link& link, const Qp& qp, Work& work);
   // A DC initiator turns to the target of a work request. False: not before what is under way to another is done.
   bool turn_to(Link& link, const Work& work);

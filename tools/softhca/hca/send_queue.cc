@@ -24,6 +24,7 @@ constexpr std::uint32_t kOwnQkey = 0x80000000;
 
 void take_control(const ControlSegment& control, SendRequest& request) {
   request.opcode = control.opcode;
+  request.opmod = control.opmod;
   request.signaled =
       control.completion == CompletionMode::kAlways || control.completion == CompletionMode::kAlwaysAndEvent;
   request.solicited = control.solicited;

@@ -16,6 +16,7 @@ namespace softhca::hca {
 struct SendRequest {
   std::uint16_t wqe_counter = 0;  // where the WQE starts, in WQEBBs, free-running
   umlx5::wqe::SendOpcode opcode{};
+  std::uint8_t opmod = 0;
   bool signaled = false;
   bool solicited = false;
   bool fence = false;  // starts when earlier reads and atomics are done

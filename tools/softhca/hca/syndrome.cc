@@ -194,8 +194,6 @@ std::string_view words(Syndrome syndrome) {
       return "more outstanding reads and atomics than the device supports";
     case Syndrome::kQpAtomicMode:
       return "the atomic mode is not supported";
-    case Syndrome::kQpRemoteQpn:
-      return "the remote QP number is zero";
     case Syndrome::kDctNotDrained:
       return "the DC target is not drained";
     case Syndrome::kQpIsDct:

@@ -61,14 +61,14 @@ constexpr Family kFamilies[] = {
 // The same for objects of the verbs.
 struct VerbsFamily {
   std::uint16_t type;
-  std::array<Opcode, 1> query;
-  std::array<Opcode, 8> modify;
+  std::array<Opcode, 2> query;
+  std::array<Opcode, 9> modify;
 };
 constexpr VerbsFamily kVerbsFamilies[] = {
     {UVERBS_OBJECT_QP,
-     {Opcode::kQueryQp},
+     {Opcode::kQueryQp, Opcode::kQueryDct},
      {Opcode::kRst2InitQp, Opcode::kInit2InitQp, Opcode::kInit2RtrQp, Opcode::kRtr2RtsQp, Opcode::kRts2RtsQp,
-      Opcode::kSqerr2RtsQp, Opcode::kToErrQp, Opcode::kToRstQp}},
+      Opcode::kSqerr2RtsQp, Opcode::kSqd2RtsQp, Opcode::kToErrQp, Opcode::kToRstQp}},
     {UVERBS_OBJECT_CQ, {Opcode::kQueryCq}, {}},
     {UVERBS_OBJECT_SRQ, {Opcode::kQuerySrq}, {}},
 };

@@ -45,6 +45,8 @@ std::string_view requester_name(unsigned opcode) {
       return "FA";
     case kUmr:
       return "UMR";
+    case kMmo:
+      return "MMO";
     default:
       return "?";
   }
@@ -346,9 +348,17 @@ Bytes Queue::encode(const WorkRequest& request) const {
     return std::span{wqe}.last(bytes);
   };
   append(request.body_bytes);
-  if (qp->type == QpType::kUd && request.opcode != kNop) {
+  if (request.opcode == kMmo) {  // where the status goes; the list is source and destination
+    const auto metadata = append(16);
+    put<std::uint32_t>(metadata, 4, request.rkey);
+    put<std::uint64_t>(metadata, 8, request.remote_address);
+  }
+  if ((qp->type == QpType::kUd || qp->type == QpType::kDci) && request.opcode != kNop && request.opcode != kMmo) {
     const auto vector = append(48);
     put<std::uint32_t>(vector, 0, request.address.qkey);
+    if (qp->type == QpType::kDci) {
+      put<std::uint64_t>(vector, 0, request.access_key);
+    }
     put<std::uint32_t>(vector, 8, 0x80000000 | request.address.qpn);
     put<std::uint16_t>(vector, 14, request.address.source_port);
     vector[26] = static_cast<std::byte>(request.address.traffic_class);
@@ -389,6 +399,8 @@ Bytes Queue::encode(const WorkRequest& request) const {
   }
   put<std::uint32_t>(wqe, 0, static_cast<std::uint32_t>(sq_producer) << 8 | request.opcode);
   put<std::uint32_t>(wqe, 4, qp->qpn << 8 | static_cast<std::uint32_t>(wqe.size() / 16));
+  wqe[0] = static_cast<std::byte>(request.opmod);
+  put<std::uint16_t>(wqe, 9, request.stream);
   wqe[11] = static_cast<std::byte>(request.fm_ce_se);
   put<std::uint32_t>(wqe, 12, request.immediate);
   return wqe;

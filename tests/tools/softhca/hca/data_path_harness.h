@@ -228,6 +228,7 @@ enum WqeOpcode : std::uint8_t {
   kCompareSwap = 0x11,
   kFetchAdd = 0x12,
   kUmr = 0x25,
+  kMmo = 0x2f,
 };
 
 // Where a datagram goes.
@@ -248,9 +249,12 @@ struct WorkRequest {
   std::uint64_t swap_or_add = 0, compare = 0;
   std::uint32_t immediate = 0;
   std::uint8_t fm_ce_se = 0x08;  // always a CQE
-  Address address = {};          // on a UD queue
-  std::uint32_t xrc_srqn = 0;    // on an XRC queue
-  std::size_t body_bytes = 0;    // zeros behind the control segment of a UMR
+  Address address = {};          // on a UD or DCI queue
+  std::uint64_t access_key = 0;  // on a DCI queue
+  std::uint16_t stream = 0;      // on a DCI queue
+  std::uint8_t opmod = 0;
+  std::uint32_t xrc_srqn = 0;  // on an XRC queue
+  std::size_t body_bytes = 0;  // zeros behind the control segment of a UMR
 };
 
 // The program's side of a QP.

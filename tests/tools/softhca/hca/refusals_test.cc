@@ -96,6 +96,39 @@ TEST_F(RefusalsTest, CreateMkey) {
               {"PD", {{0x1c, 0xfff}}, kBadRes, Syndrome::kNoSuchPd}});
 }
 
+TEST_F(RefusalsTest, DcTargets) {
+  ASSERT_EQ(run(0, srq_words(pd, record(3)), {address_of(page())}), kOk);
+  const std::uint32_t srqn = number();
+  // dctc at 0x10: cqn 0x18, rights and atomic mode 0x1c, srqn 0x24, pd 0x28, mtu and port 0x38, GID index 0x3c.
+  Words dct = {{0, 0x0710u << 16}, {0x18, cqn}, {0x1c, 7u << 17 | 1u << 20},
+               {0x24, srqn},       {0x28, pd},  {0x38, 3u << 24 | 1u << 16}};
+  const auto refused = [&](const char* what, const Words& change, std::uint32_t status, Syndrome reason) {
+    EXPECT_EQ(run(128, with(dct, change)), status) << what;
+    EXPECT_EQ(syndrome(), static_cast<std::uint32_t>(reason)) << what;
+  };
+  refused("MTU", {{0x38, 6u << 24 | 1u << 16}}, kBadParam, Syndrome::kQpMtu);
+  refused("port", {{0x38, 3u << 24 | 2u << 16}}, kBadParam, Syndrome::kQpPort);
+  refused("P_Key", {{0x38, 3u << 24 | 1u << 16 | 200}}, kBadParam, Syndrome::kQpPkeyIndex);
+  refused("atomic mode", {{0x1c, 7u << 17}}, kBadParam, Syndrome::kQpAtomicMode);
+  refused("CQ", {{0x18, 0xffff}}, kBadRes, Syndrome::kNoSuchCq);
+  refused("SRQ", {{0x24, 0xffff}}, kBadRes, Syndrome::kNoSuchSrq);
+  refused("PD", {{0x28, 0xffff}}, kBadRes, Syndrome::kNoSuchPd);
+  refused("64 bytes into a CQE of 64", {{0x20, 2u << 16}}, kBadParam, Syndrome::kQpScatterCqe);
+  ASSERT_EQ(run(128, dct), kOk);
+  const std::uint32_t dctn = number();
+  EXPECT_EQ(run_on(0x713, dctn), kOk);
+  EXPECT_EQ(get<std::uint32_t>(out, 0x1c), 7u << 17 | 1u << 20) << "QUERY_DCT";
+  EXPECT_EQ(run_on(0x50b, dctn), kBadRes) << "QUERY_QP of a DCT";
+  EXPECT_EQ(run_on(0x501, dctn), kBadRes) << "DESTROY_QP of a DCT";
+  EXPECT_EQ(run_on(0x701, srqn), kBadResState) << "its SRQ";
+  EXPECT_EQ(run_on(0x711, dctn), kBadResState) << "not drained";
+  EXPECT_EQ(run_on(0x712, dctn), kOk);
+  EXPECT_EQ(run_on(0x711, dctn), kOk);
+  EXPECT_EQ(run_on(0x701, srqn), kOk);
+  EXPECT_EQ(create_qp(0), kOk);
+  EXPECT_EQ(run_on(0x713, number()), kBadRes) << "QUERY_DCT of a QP";
+}
+
 TEST_F(RefusalsTest, CreateSrq) {
   expect_all(srq_words(pd, record(3)), {address_of(page())},
              {{"container", {{0x14, 1u << 30 | 2u << 24}}, kBadParam, Syndrome::kSrqContainer},
@@ -114,7 +147,11 @@ TEST_F(RefusalsTest, CreateSrq) {
 TEST_F(RefusalsTest, CreateQp) {
   expect_all(qp_words(pd, uar, cqn, record(1)), {address_of(queue)},
              {{"MLX", {{0x18, 4u << 16}}, kBadParam, Syndrome::kQpType},
-              {"DCI", {{0x18, 5u << 16}}, kBadParam, Syndrome::kQpType},
+              {"DCI that receives", {{0x18, 5u << 16}}, kBadParam, Syndrome::kQpRqType},
+              {"DCI with too many streams",
+               {{0x18, 5u << 16}, {0x94, 9u << 24 | cqn}, {0xc4, 3u << 24}},
+               kExceedsLimit,
+               Syndrome::kDciStreams},
               {"offload", {{0x18, 1u << 4}}, kBadParam, Syndrome::kQpOffload},
               {"extension", {{8, 1u << 31}}, kBadParam, Syndrome::kQpExtension},
               {"by number", {{8, 0x80}}, kBadParam, Syndrome::kQpInputNumber},
@@ -154,7 +191,6 @@ TEST_F(RefusalsTest, ModifyQp) {
   ASSERT_EQ(set_gid(), kOk);
   expect("MTU", with(rtr, {{0x20, 6u << 29}}), none, kBadParam, Syndrome::kQpMtu);
   expect("no MTU", with(rtr, {{0x20, 0}}), none, kBadParam, Syndrome::kQpMtu);
-  expect("remote QPN", with(rtr, {{0x2c, 0}}), none, kBadParam, Syndrome::kQpRemoteQpn);
   expect("remote GID", with(rtr, {{0x48, 0}}), none, kBadParam, Syndrome::kQpRemoteGid);
   expect("reads", with(rtr, {{0xa8, 5u << 21}}), none, kExceedsLimit, Syndrome::kQpRdAtomic);
   // Nothing of what was refused has stayed.
@@ -265,8 +301,8 @@ TEST_F(RefusalsTest, WhatIsOfferedIsThere) {
     EXPECT_EQ(create_qp(type), kOk) << type;
   }
   EXPECT_EQ(word(0x44) >> 3 & 1, 1u);
-  EXPECT_EQ(word(0x40) >> 5 & 1, 0u);
-  EXPECT_EQ(create_qp(6), kBadParam);
+  EXPECT_EQ(word(0x40) >> 5 & 1, 1u) << "dct";
+  EXPECT_EQ(create_qp(6), kBadParam) << "a DCT has a command of its own";
   EXPECT_EQ(word(0x44) >> 14 & 1, 1u) << "memory windows (imaicl)";
   // Not there, so not offered: alternate paths (17), on-demand paging (24), key
   // violation counters (qkv 9, pkv 8), CQ moderation (29), rates, WQE signatures, compression.

@@ -407,7 +407,7 @@ TEST_F(UverbsFileTest, QpRequestIsChecked) {
   cap.max_recv_wr = 40'000;
   EXPECT_EQ(create(qp_driver(uar), cap), EINVAL);
   EXPECT_EQ(create_qp(IB_UVERBS_QPT_RAW_PACKET, pd, cq, qp_driver(uar), kSmallCap, qp), EOPNOTSUPP);
-  EXPECT_EQ(create_qp(IB_UVERBS_QPT_DRIVER, pd, cq, qp_driver(uar), kSmallCap, qp), EOPNOTSUPP);
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_DRIVER, pd, cq, qp_driver(uar), kSmallCap, qp), EINVAL) << "no kind is named";
   EXPECT_EQ(create_qp(6, pd, cq, qp_driver(uar), kSmallCap, qp), EINVAL);
   EXPECT_EQ(create_qp(IB_UVERBS_QPT_RC, cq, cq, qp_driver(uar), kSmallCap, qp), EINVAL);
   EXPECT_EQ(create_qp(IB_UVERBS_QPT_RC, 9999, cq, qp_driver(uar), kSmallCap, qp), ENOENT);
@@ -558,6 +558,56 @@ TEST_F(UverbsFileTest, AnXrcTargetBelongsToItsDomain) {
   EXPECT_FALSE(qp->has_sq);
   EXPECT_EQ(qp->xrcd, file->find<Xrcd>(xrcd)->domain->number);
   EXPECT_EQ(destroy(UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd), EBUSY);
+}
+
+TEST_F(UverbsFileTest, ADcTargetHasItsNumberFromRtrOn) {
+  open_all();
+  mlx5_ib_create_srq srq_driver{};
+  srq_driver.buf_addr = address_of(memory) + 96 * 1024;
+  srq_driver.db_addr = address_of(memory) + kQpRecord + 64;
+  std::array<std::uint32_t, 4> srq{};
+  ib_uverbs_create_srq srq_request{};
+  srq_request.pd_handle = pd;
+  srq_request.max_wr = 15;
+  srq_request.max_sge = 1;
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_SRQ, srq_request, srq, srq_driver, std::uint64_t{}), 0);
+  mlx5_ib_create_qp driver{};
+  driver.flags = MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE;
+  driver.access_key = 0x77;
+  QpAnswer dct;
+  EXPECT_EQ(create_qp(IB_UVERBS_QPT_DRIVER, pd, cq, driver, {}, dct), EINVAL) << "without an SRQ";
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_DRIVER, pd, cq, driver, {}, dct, srq[0]), 0);
+  ib_uverbs_ex_modify_qp request{};
+  request.base.qp_handle = dct.handle;
+  request.base.attr_mask = kAttrState | kAttrAccess | kAttrPkeyIndex | kAttrPort;
+  request.base.qp_state = static_cast<std::uint8_t>(State::kInit);
+  request.base.qp_access_flags = IB_UVERBS_ACCESS_REMOTE_WRITE;
+  request.base.port_num = 1;
+  std::uint64_t core{};
+  mlx5_ib_modify_qp_resp response{};
+  const auto modify = [&] {
+    constexpr std::uint64_t kExModifyQp = IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP;
+    return invoke(*file, kExModifyQp, request, core, mlx5_ib_modify_qp{}, response);
+  };
+  request.base.attr_mask |= kAttrTimeout;
+  EXPECT_EQ(modify(), EINVAL) << "not exactly what it takes";
+  request.base.attr_mask &= ~kAttrTimeout;
+  ASSERT_EQ(modify(), 0);
+  request.base.attr_mask = kAttrState | kAttrMinRnrTimer | kAttrAv | kAttrPathMtu;
+  request.base.qp_state = static_cast<std::uint8_t>(State::kRtr);
+  request.base.path_mtu = 3;
+  request.base.min_rnr_timer = 12;
+  request.base.dest.is_global = 1;
+  request.base.dest.port_num = 1;
+  ASSERT_EQ(modify(), 0);
+  const hca::Qp* const qp = firmware.hca().find_qp(response.dctn);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(qp->type, hca::QpType::kDct);
+  EXPECT_EQ(qp->dc_access_key, 0x77u);
+  EXPECT_TRUE(qp->remote_write);
+  EXPECT_FALSE(qp->remote_read);
+  EXPECT_EQ(destroy_qp(dct.handle), 0);
+  EXPECT_EQ(firmware.hca().find_qp(response.dctn), nullptr);
 }
 
 struct OpenXrcd {
