@@ -142,6 +142,9 @@ void Cq::arm(Arm what) {
 // Slides the entries that stay toward the producer, over those that go, and moves the consumer index behind the gap.
 template <typename IsGone>
 void Cq::forget_if(IsGone is_gone) {
+  if (is_left_to_program_) {
+    return;
+  }
   std::uint32_t producer = consumer_index_;
   while (producer - consumer_index_ < ring_.entries() && ring_.is_ready(producer)) {
     ++producer;
@@ -223,6 +226,9 @@ void Cq::forget_owner() {
 Expected<void> Cq::resize(std::uint32_t entries) {
   Context::State& state = context_->state();
   const std::string name = fmt::format("CQ {:#x} resize", cqn_);
+  if (is_left_to_program_) {
+    return fail(EINVAL, name + ": the program takes its completions from the ring itself");
+  }
   if (entries > state.attributes.max_cqe) {
     return fail(EINVAL,
                 fmt::format("{}: {} entries; at most {} (device's max_cqe)", name, entries, state.attributes.max_cqe));

@@ -77,6 +77,9 @@ class Cq : public ResourceHook {
   // The steps of poll(), for who gives completions another form (cq_poll.h): takes the next completion, false if there
   // is none; and tells the device that the entries taken so far are free.
   bool take_next(TakenCqe& taken);
+  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
+  // From now on the program takes the CQEs itself, from the ring: nothing here changes ring or index any more.
+  void leave_to_program() { is_left_to_program_ = true; }
 
   // Asks for one event on the channel for the next completion (kSolicited: the next solicited one or error).
   // Poll once more after arming, since a completion that came before is not announced.
@@ -122,7 +125,6 @@ class Cq : public ResourceHook {
   const QueueOwner* owner_of(const std::byte* cqe);
   const QueueOwner* find_owner(std::uint32_t number);
   std::uint32_t number_of(const std::byte* cqe) const;  // user index or QPN
-  void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
   // Takes every completion of `qp` out of the queue; what they took from an SRQ goes back to it.
   void forget(const Qp& qp);
   void forget(const Srq& srq);
@@ -140,6 +142,7 @@ class Cq : public ResourceHook {
   const UserIndexTable* queues_ = nullptr;
   doorbell::RecordMemory* record_ = nullptr;
   bool by_user_index_ = true;
+  bool is_left_to_program_ = false;
   std::uint32_t null_lkey_ = 0;
 
   // What arming needs. The sequence number moves with each event that is taken from the channel, by whatever thread.

@@ -29,6 +29,19 @@ std::uint32_t opcodes_of(std::uint64_t operations) {
   return static_cast<std::uint32_t>(operations) & kOpcodes;
 }
 
+// Opcodes that posting takes: those of the operations asked for, and whatever else of the type fits into the WQEs that
+// they lead to. None where posting does not know the type's headers.
+std::uint32_t posted_opcodes(const QpOptions& options, const QpGeometry& plan, SendTransport transport) {
+  if (options.type == QpType::kRawPacket || options.type == QpType::kDriver || options.source_qpn) {
+    return 0;
+  }
+  QpOptions all = options;
+  all.send_operations = all.dv_send_operations = std::nullopt;
+  return opcodes_of(operations_of(options)) |
+         opcodes_that_fit(transport, opcodes_of(operations_of(all)), plan.send_wqe_bytes, plan.max_send_sge,
+                          plan.max_inline_bytes);
+}
+
 SendTransport transport_of(QpType type) {
   switch (type) {
     case QpType::kXrcSend:
@@ -208,7 +221,7 @@ Expected<void> Qp::configure_queues(const QpGeometry& plan, const QpOptions& opt
                        .max_inline_bytes = plan.max_inline_bytes,
                        .max_wqe_bytes = plan.send_wqe_bytes,
                        .transport = transport_of(type_),
-                       .opcodes = opcodes_of(send_operations_),
+                       .opcodes = posted_opcodes(options, plan, transport_of(type_)),
                        .device_has_atomics = state.attributes.atomics,
                        .signal_all = options.signal_all,
                        .wqe_signature = options.wqe_signature,

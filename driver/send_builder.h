@@ -49,7 +49,7 @@ struct StagedRequest {
 // For one thread at a time, and nothing else posts to the queue between start() and complete() or abort().
 class SendBuilder {
  public:
-  explicit SendBuilder(SendQueue& queue) : queue_(&queue) {}
+  explicit SendBuilder(SendQueue* queue) : queue_(queue) {}
 
   void start() {
     position_ = queue_->position_;
@@ -113,13 +113,19 @@ class SendBuilder {
     if (sges.size() > queue_->config_.max_sge) [[unlikely]] {
       return refuse(Refusal::kSges);
     }
-    set_data(queue_->ring_.put_pointers(data_, sges), Refusal::kSges);
+    set_data(queue_->ring_.put_pointers(data_, sges), Refusal::kLength);
   }
   [[gnu::always_inline]] void set_inline(std::span<const InlinePiece> pieces) {
     if (wqe_ == nullptr) [[unlikely]] {
       return;
     }
     set_data(queue_->ring_.put_inline(data_, pieces, queue_->config_.max_inline_bytes), Refusal::kInline);
+  }
+
+  // Takes nothing more: complete() returns `refusal`.
+  void refuse(Refusal refusal) {
+    refusal_ = refusal_ == Refusal::kNone ? refusal : refusal_;
+    wqe_ = nullptr;
   }
 
   // Hands everything since start() to the device, or, with a Refusal, nothing.
@@ -158,11 +164,6 @@ class SendBuilder {
       last_ = wqe_;
       wqe_ = nullptr;
     }
-  }
-
-  void refuse(Refusal refusal) {
-    refusal_ = refusal;
-    wqe_ = nullptr;
   }
 
   SendQueue* queue_;

@@ -1,6 +1,8 @@
 // What is particular to a send opcode and to a queue's transport, known when the builder of its WQEs is compiled.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -85,9 +87,27 @@ constexpr std::size_t header_bytes(SendTransport transport, SendOpcode opcode) {
          (form.remote_address ? wqe::RemoteAddressSegment::kBytes : 0) + (form.atomic ? wqe::AtomicSegment::kBytes : 0);
 }
 
+// Bytes of a WQE's translation entries: binding has the most.
+inline constexpr std::size_t kUmrEntriesBytes = wqe::kTranslationAlignOctowords * wqe::kOctowordBytes;
+
 // Opcodes that a transport has; which of them a queue takes is its configuration.
 constexpr bool transport_has(SendTransport transport, SendOpcode opcode) {
   return transport != SendTransport::kDatagram || opcode == SendOpcode::kSend || opcode == SendOpcode::kSendWithImm;
+}
+
+// Which of the opcodes `of_type` fit into WQEs of `wqe_bytes` with so much data; bits of opcode_bit().
+constexpr std::uint32_t opcodes_that_fit(SendTransport transport, std::uint32_t of_type, std::size_t wqe_bytes,
+                                         std::size_t max_sge, std::size_t max_inline_bytes) {
+  std::uint32_t fit = 0;
+  for (std::uint32_t bits = of_type; bits != 0; bits &= bits - 1) {
+    const auto opcode = static_cast<SendOpcode>(std::countr_zero(bits));
+    const SendForm form = send_form(opcode);
+    const std::size_t inlined =
+        max_inline_bytes != 0 && form.may_inline ? wqe::inline_octowords(max_inline_bytes) * wqe::kOctowordBytes : 0;
+    const std::size_t data = form.umr ? kUmrEntriesBytes : std::max(max_sge * wqe::DataSegment::kBytes, inlined);
+    fit |= header_bytes(transport, opcode) + data <= wqe_bytes ? opcode_bit(opcode) : 0;
+  }
+  return fit;
 }
 
 }  // namespace umlx5

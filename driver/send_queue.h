@@ -79,6 +79,9 @@ class SendQueue {
     slots_.reset(new (std::nothrow) Slot[config.wqebbs == 0 ? 1 : config.wqebbs]());
     ring_ = SendRing(config.ring, config.wqebbs);
     config_ = std::move(config);
+    if (!config_.device_has_atomics) {
+      config_.opcodes &= ~(opcode_bit(SendOpcode::kCompareSwap) | opcode_bit(SendOpcode::kFetchAdd));
+    }
     fm_ce_se_ = fm_ce_se_table(config_.signal_all);
     return slots_ != nullptr;
   }
@@ -280,7 +283,7 @@ class SendQueue {
         if (!request.flags().has(SendFlag::kInline)) [[likely]] {
           data_octowords = ring_.put_pointers(at, sges);
           if (data_octowords == SendRing::kRefused) [[unlikely]] {
-            return {.refusal = Refusal::kSges};
+            return {.refusal = Refusal::kLength};
           }
         } else {
           data_octowords =
@@ -289,7 +292,7 @@ class SendQueue {
                                      config_.max_inline_bytes)
                   : SendRing::kRefused;
           if (data_octowords == SendRing::kRefused) [[unlikely]] {
-            return {.refusal = Refusal::kInline};
+            return {.refusal = kForm.may_inline ? Refusal::kInline : Refusal::kNotInline};
           }
         }
       }

@@ -12,6 +12,7 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
   if (binding.length_bytes > wqe::kMaxDataSegmentBytes) {
     return SendRing::kRefused;
   }
+  constexpr std::uint32_t kAnyQp = 0xffffff;
   const bool binds = binding.length_bytes != 0;
   wqe::UmrControlSegment umr{
       .inline_translations = true,
@@ -21,7 +22,7 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
       .klm_octowords = static_cast<std::uint16_t>(binds ? wqe::kTranslationAlignOctowords : 0),
       .mkey_mask = wqe::mkey_mask::kFree | wqe::mkey_mask::kMkey | (binding.type_2 ? wqe::mkey_mask::kQpn : 0)};
   wqe::MkeyContextSegment key{.free = !binds,
-                              .qpn = binding.type_2 ? config_.qpn : 0xffffff,
+                              .qpn = binds && binding.type_2 ? config_.qpn : kAnyQp,
                               .key_tag = static_cast<std::uint8_t>(binding.new_rkey)};
   std::byte* const context = ring_.wrapped(wqe + wqe::kWqebbBytes);
   if (binds) {

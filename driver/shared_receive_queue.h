@@ -85,7 +85,7 @@ class SharedReceiveQueue {
     for (const Sge& sge : sges) {
       if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
         if (sge.length_bytes != 0) {
-          return Refusal::kSges;
+          return Refusal::kLength;
         }
         continue;
       }

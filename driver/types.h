@@ -67,7 +67,7 @@ std::string_view to_string(QpState state);
 constexpr std::size_t bytes_of(Mtu mtu) { return std::size_t{128} << static_cast<std::uint32_t>(mtu); }
 
 // Values are the verbs' (ibv_wr_opcode); the bit 1 << value is that of SendOperation (qp_geometry.h).
-enum class SendOpcode : std::uint8_t {
+enum class SendOpcode : std::uint32_t {
   kRdmaWrite = 0,
   kRdmaWriteWithImm = 1,
   kSend = 2,

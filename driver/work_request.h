@@ -61,8 +61,11 @@ enum class Refusal : std::uint8_t {
   kState,          // the QP's state takes none, or there is no such queue
   kOpcode,         // not one of the queue's
   kNoAtomics,      // the device has none
-  kSges,           // more than the queue's max_sge, or one of more than 2^31 bytes
-  kInline,         // more bytes than the queue's max_inline_bytes, or the opcode has none
+  kSges,           // more than the queue's max_sge
+  kLength,         // an SGE of more than 2^31 bytes
+  kInline,         // more bytes than the queue's max_inline_bytes
+  kNotInline,      // the device writes the data of this opcode
+  kUnsupported,    // a step that the driver does not build
   kNoDestination,  // a datagram without an address
   kRawLength,      // a WQE made elsewhere without length, or longer than the queue's
   kWindow,         // a binding of more than 2^31 bytes

@@ -41,5 +41,7 @@ ibv_qp* mlx5_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_q
 ibv_cq_ex* mlx5_create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* mlx5_attr);
 mlx5dv_qp_ex* mlx5_qp_ex(ibv_qp_ex* qp);
 int mlx5_init_obj(mlx5dv_obj* obj, std::uint64_t type);
+// As version MLX5_1.0 had it: cq_uar says where the register's address is kept.
+int mlx5_init_obj_1_0(mlx5dv_obj* obj, std::uint64_t type);
 
 }  // namespace umlx5::verbs

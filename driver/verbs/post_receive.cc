@@ -1,0 +1,50 @@
+// ibv_post_recv() and ibv_post_srq_recv().
+#include <cerrno>
+#include <mutex>
+
+#include "driver/verbs/queue_objects.h"
+
+namespace umlx5::verbs {
+namespace {
+
+[[gnu::cold]] int errno_for(Refusal refusal) { return refusal == Refusal::kFull ? ENOMEM : EINVAL; }
+
+template <typename Queue>
+int post_list(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  Refusal refusal = Refusal::kNone;
+  ibv_recv_wr* at = requests;
+  for (; at != nullptr; at = at->next) {
+    refusal = queue.put(at->wr_id, sges_of(at->sg_list, static_cast<unsigned>(at->num_sge)));
+    if (refusal != Refusal::kNone) [[unlikely]] {
+      break;
+    }
+  }
+  if (at != requests) [[likely]] {
+    queue.publish();
+  }
+  if (refusal != Refusal::kNone) [[unlikely]] {
+    *bad = at;
+    return errno_for(refusal);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  QpObject& object = object_of(qp);
+  if (object.receive == nullptr) [[unlikely]] {  // a queue of no requests is always full
+    *bad = requests;
+    return ENOMEM;
+  }
+  const std::lock_guard guard(object.receive_lock);
+  return post_list(*object.receive, requests, bad);
+}
+
+int post_srq_recv(ibv_srq* srq, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  SrqObject& object = object_of(srq);
+  const std::lock_guard guard(object.lock);
+  return post_list(*object.queue, requests, bad);
+}
+
+}  // namespace umlx5::verbs

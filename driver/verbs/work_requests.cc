@@ -1,0 +1,217 @@
+// ibv_wr_*() and the mlx5dv ones: requests that are built step by step.
+#include <cerrno>
+
+#include "driver/ah.h"
+#include "driver/log.h"
+#include "driver/verbs/queue_objects.h"
+#include "driver/verbs/report.h"
+
+namespace umlx5::verbs {
+namespace {
+
+// What the steps found: the builder keeps the first refusal, and complete() tells it.
+[[gnu::cold]] int errno_for(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kFull:
+    case Refusal::kSges:
+    case Refusal::kInline:
+      return ENOMEM;
+    case Refusal::kNoAtomics:
+    case Refusal::kWindow:
+    case Refusal::kUnsupported:
+      return EOPNOTSUPP;
+    default:
+      return EINVAL;
+  }
+}
+
+void wr_start(ibv_qp_ex* qp) {
+  QpObject& object = object_of(qp);
+  object.send_lock.lock();
+  object.builder.start();
+}
+
+int wr_complete(ibv_qp_ex* qp) {
+  QpObject& object = object_of(qp);
+  const Refusal refusal = object.builder.complete();
+  object.send_lock.unlock();
+  return refusal == Refusal::kNone ? 0 : errno_for(refusal);
+}
+
+void wr_abort(ibv_qp_ex* qp) {
+  QpObject& object = object_of(qp);
+  object.builder.abort();
+  object.send_lock.unlock();
+}
+
+// Whose common part programs set in ibv_qp_ex before each opcode.
+StagedRequest request_of(const ibv_qp_ex* qp) {
+  return {.id = qp->wr_id, .send_flags = SendFlags::from_bits(qp->wr_flags)};
+}
+
+template <SendTransport kTransport>
+struct Steps {
+  template <SendOpcode kOpcode>
+  static void begin(ibv_qp_ex* qp, const StagedRequest& request) {
+    object_of(qp).builder.begin<kTransport, kOpcode>(request);
+  }
+  static StagedRequest rdma(const ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+    StagedRequest request = request_of(qp);
+    request.rkey_value = rkey;
+    request.remote_address_value = address;
+    return request;
+  }
+
+  static void send(ibv_qp_ex* qp) { begin<SendOpcode::kSend>(qp, request_of(qp)); }
+  static void send_imm(ibv_qp_ex* qp, __be32 immediate) {
+    StagedRequest request = request_of(qp);
+    request.immediate_or_rkey = immediate;
+    begin<SendOpcode::kSendWithImm>(qp, request);
+  }
+  static void send_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+    StagedRequest request = request_of(qp);
+    request.immediate_or_rkey = rkey;
+    begin<SendOpcode::kSendWithInvalidate>(qp, request);
+  }
+  static void rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+    begin<SendOpcode::kRdmaWrite>(qp, rdma(qp, rkey, address));
+  }
+  static void rdma_write_imm(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, __be32 immediate) {
+    StagedRequest request = rdma(qp, rkey, address);
+    request.immediate_or_rkey = immediate;
+    begin<SendOpcode::kRdmaWriteWithImm>(qp, request);
+  }
+  static void rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+    begin<SendOpcode::kRdmaRead>(qp, rdma(qp, rkey, address));
+  }
+  static void compare_swap(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t compare,
+                           std::uint64_t swap) {
+    StagedRequest request = rdma(qp, rkey, address);
+    request.compare_add_value = compare;
+    request.swap_value = swap;
+    begin<SendOpcode::kCompareSwap>(qp, request);
+  }
+  static void fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, std::uint64_t add) {
+    StagedRequest request = rdma(qp, rkey, address);
+    request.compare_add_value = add;
+    begin<SendOpcode::kFetchAdd>(qp, request);
+  }
+  static void local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+    StagedRequest request = request_of(qp);
+    request.immediate_or_rkey = rkey;
+    begin<SendOpcode::kLocalInvalidate>(qp, request);
+  }
+  static void bind_mw(ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+    StagedRequest request = request_of(qp);
+    request.binding = window_of(*window, rkey, *info);
+    request.binding.type_2 = true;  // whatever the window says: type 1 has ibv_bind_mw()
+    begin<SendOpcode::kBindMemoryWindow>(qp, request);
+  }
+};
+
+void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  const Sge sge{.address = address, .length_bytes = length, .lkey = lkey};
+  object_of(qp).builder.set_sges({&sge, 1});
+}
+
+void set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  object_of(qp).builder.set_sges(sges_of(list, count));
+}
+
+void set_inline_data(ibv_qp_ex* qp, void* address, std::size_t length) {
+  const InlinePiece piece{address, length};
+  object_of(qp).builder.set_inline({&piece, 1});
+}
+
+static_assert(sizeof(ibv_data_buf) == sizeof(InlinePiece) &&
+              offsetof(ibv_data_buf, addr) == offsetof(InlinePiece, address) &&
+              offsetof(ibv_data_buf, length) == offsetof(InlinePiece, length_bytes));
+void set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  object_of(qp).builder.set_inline({reinterpret_cast<const InlinePiece*>(list), count});
+}
+
+void set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint32_t remote_qkey) {
+  object_of(qp).builder.set_destination(object_of(ah).native->address_vector(), remote_qpn, remote_qkey);
+}
+
+void set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t srqn) { object_of(qp).builder.set_remote_srqn(srqn); }
+
+void raw_wqe(mlx5dv_qp_ex* dv, const void* wqe) {
+  QpObject& object = object_of(dv);
+  object.builder.raw(static_cast<const std::byte*>(wqe), object.ex.wr_id);
+}
+
+// Operations on memory keys that this library does not build: complete() refuses what they are part of.
+template <typename... Arguments>
+void refuse(mlx5dv_qp_ex* dv, Arguments...) {
+  log(LogLevel::kError, "work requests that configure memory keys or copy memory are not supported");
+  object_of(dv).builder.refuse(Refusal::kUnsupported);
+}
+
+template <SendTransport kTransport>
+void set_common(ibv_qp_ex& ex) {
+  using S = Steps<kTransport>;
+  ex.wr_start = wr_start;
+  ex.wr_complete = wr_complete;
+  ex.wr_abort = wr_abort;
+  ex.wr_send = S::send;
+  ex.wr_send_imm = S::send_imm;
+  ex.wr_set_sge = set_sge;
+  ex.wr_set_sge_list = set_sge_list;
+  ex.wr_set_inline_data = set_inline_data;
+  ex.wr_set_inline_data_list = set_inline_data_list;
+}
+
+template <SendTransport kTransport>
+void set_connected(ibv_qp_ex& ex, bool reliable) {
+  using S = Steps<kTransport>;
+  set_common<kTransport>(ex);
+  ex.wr_send_inv = S::send_inv;
+  ex.wr_rdma_write = S::rdma_write;
+  ex.wr_rdma_write_imm = S::rdma_write_imm;
+  ex.wr_local_inv = S::local_inv;
+  ex.wr_bind_mw = S::bind_mw;
+  if (reliable) {
+    ex.wr_rdma_read = S::rdma_read;
+    ex.wr_atomic_cmp_swp = S::compare_swap;
+    ex.wr_atomic_fetch_add = S::fetch_add;
+  }
+}
+
+void set_mkey_operations(mlx5dv_qp_ex& dv) {
+  dv.wr_mr_interleaved = refuse;
+  dv.wr_mr_list = refuse;
+  dv.wr_mkey_configure = refuse;
+  dv.wr_set_mkey_access_flags = refuse;
+  dv.wr_set_mkey_layout_list = refuse;
+  dv.wr_set_mkey_layout_interleaved = refuse;
+  dv.wr_set_mkey_sig_block = refuse;
+  dv.wr_set_mkey_crypto = refuse;
+  dv.wr_memcpy = refuse;
+}
+
+}  // namespace
+
+// All that the type has are there, whatever subset the program asked for.
+void set_builders(QpObject& qp, SendTransport transport) {
+  const bool reliable = qp.base()->qp_type != IBV_QPT_UC;
+  switch (transport) {
+    case SendTransport::kConnected:
+      set_connected<SendTransport::kConnected>(qp.ex, reliable);
+      break;
+    case SendTransport::kXrc:
+      set_connected<SendTransport::kXrc>(qp.ex, reliable);
+      qp.ex.wr_set_xrc_srqn = set_xrc_srqn;
+      break;
+    case SendTransport::kDatagram:
+      set_common<SendTransport::kDatagram>(qp.ex);
+      qp.ex.wr_set_ud_addr = set_ud_addr;
+      break;
+  }
+  qp.dv.wr_raw_wqe = raw_wqe;
+  if (qp.base()->qp_type == IBV_QPT_RC) {
+    set_mkey_operations(qp.dv);
+  }
+}
+
+}  // namespace umlx5::verbs
