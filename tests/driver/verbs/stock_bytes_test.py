@@ -1,0 +1,30 @@
+#!/usr/bin/python3
+"""What posting writes is what the stock libraries write, byte for byte: a few hundred sequences of tools/compare."""
+
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path[:0] = ["tests/tools/cases", "tests/driver/verbs"]
+import cases  # noqa: E402
+import lanes  # noqa: E402
+
+SEQUENCES = 360
+
+
+class StockBytes(unittest.TestCase):
+    def test_random_sequences(self):
+        done = subprocess.run(
+            ["/usr/bin/python3", "tools/compare/compare_bytes.py", "--sequences", str(SEQUENCES), "--time-limit", "120",
+             "--program", "tools/compare/post_bytes", "--preload", lanes.PRELOAD, "--libraries", lanes.LIBRARIES],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=280)
+        print(done.stdout, flush=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(f"{SEQUENCES} sequences", done.stdout)
+        for kind in ("RC,", "RC-steps", "UC,", "UC-steps", "UD,", "UD-steps", "RQ", "SRQ"):
+            self.assertIn(kind, done.stdout.replace("\n", ",\n"))
+
+
+if __name__ == "__main__":
+    cases.main()
