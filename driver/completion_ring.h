@@ -18,7 +18,8 @@ class CompletionRing {
   // `entries` is a power of two; an entry has 64 or 128 bytes, and its CQE is the last 64 of them.
   CompletionRing(std::byte* ring, std::uint32_t entries, std::uint32_t entry_bytes)
       : ring_(ring),
-        entry_bytes_(entry_bytes),
+        first_cqe_(ring + (entry_bytes - wqe::kCqeBytes)),
+        log_entry_bytes_(static_cast<std::uint32_t>(std::countr_zero(entry_bytes))),
         log_entries_(static_cast<std::uint32_t>(std::countr_zero(entries))),
         mask_(entries - 1) {}
 
@@ -30,14 +31,12 @@ class CompletionRing {
   }
 
   std::uint32_t entries() const { return mask_ + 1; }
-  std::uint32_t entry_bytes() const { return entry_bytes_; }
+  std::uint32_t entry_bytes() const { return 1u << log_entry_bytes_; }
   std::uint32_t log_entries() const { return log_entries_; }
 
   // The CQE of the entry at free-running index `index`.
-  std::byte* cqe(std::uint32_t index) const {
-    return ring_ + std::size_t{index & mask_} * entry_bytes_ + (entry_bytes_ - wqe::kCqeBytes);
-  }
-  std::byte* entry(std::uint32_t index) const { return ring_ + std::size_t{index & mask_} * entry_bytes_; }
+  std::byte* cqe(std::uint32_t index) const { return first_cqe_ + (std::size_t{index & mask_} << log_entry_bytes_); }
+  std::byte* entry(std::uint32_t index) const { return ring_ + (std::size_t{index & mask_} << log_entry_bytes_); }
 
   // Opcode, format and owner of the entry at `index`, loaded so that nothing after it is loaded earlier.
   std::uint8_t op_own(std::uint32_t index) const {
@@ -54,14 +53,15 @@ class CompletionRing {
   void put(std::uint32_t index, const std::byte* from_entry) {
     std::byte* const to = entry(index);
     const std::byte own = std::byte{static_cast<std::uint8_t>((index >> log_entries_) & 1)};
-    std::memmove(to, from_entry, entry_bytes_);
-    std::byte& op_own = to[entry_bytes_ - 1];
+    std::memmove(to, from_entry, entry_bytes());
+    std::byte& op_own = to[entry_bytes() - 1];
     op_own = (op_own & std::byte{0xfe}) | own;
   }
 
  private:
   std::byte* ring_ = nullptr;
-  std::uint32_t entry_bytes_ = 0;
+  std::byte* first_cqe_ = nullptr;
+  std::uint32_t log_entry_bytes_ = 0;
   std::uint32_t log_entries_ = 0;
   std::uint32_t mask_ = 0;
 };

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "driver/context_state.h"
+#include "driver/cq_poll.h"
 #include "driver/log.h"
 #include "driver/qp_geometry.h"
 #include "driver/users.h"

@@ -13,16 +13,6 @@
 #include "driver/user_index_table.h"
 
 namespace umlx5 {
-namespace {
-
-constexpr std::uint32_t kNumberMask = 0xffffff;
-
-}  // namespace
-
-std::uint32_t Cq::number_of(const std::byte* cqe) const {
-  return wqe::internal::load_word<std::uint32_t>(cqe + (by_user_index_ ? 32 : 56)) & kNumberMask;
-}
-
 // Remembers the one that it finds: completions of one queue mostly come in a row.
 [[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
   if (Qp* const qp = queues_->find(number)) {

@@ -71,6 +71,11 @@ inline std::uint16_t wqe_counter_of(const std::byte* cqe) { return wqe::internal
 
 }  // namespace internal
 
+inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
+  constexpr std::uint32_t kNumberMask = 0xffffff;
+  return wqe::internal::load_word<std::uint32_t>(cqe + (by_user_index_ ? 32 : 56)) & kNumberMask;
+}
+
 [[gnu::always_inline]] inline const QueueOwner* Cq::owner_of(const std::byte* cqe) {
   const std::uint32_t number = number_of(cqe);
   return number == cached_number_ ? &cached_owner_ : find_owner(number);
@@ -85,14 +90,17 @@ inline std::uint16_t wqe_counter_of(const std::byte* cqe) { return wqe::internal
   const wqe::CqeOpcode kind = wqe::cqe_opcode(op_own);
   const std::uint16_t counter = internal::wqe_counter_of(cqe);
   if (kind > wqe::CqeOpcode::kResponderSendInvalidate || owner == nullptr) [[unlikely]] {
-    return take_unusual(taken);
+    TakenCqe copy = taken;  // lets the caller's stay in registers
+    const bool completes = take_unusual(copy);
+    taken = copy;
+    return completes;
   }
   if (wqe::cqe_format(op_own) != wqe::CqeFormat::kNone) [[unlikely]] {
-    taken.status = scatter(taken);
+    taken.status = scatter(TakenCqe(taken));
   }
   if (kind == wqe::CqeOpcode::kRequester) {
     if (owner->send == nullptr) [[unlikely]] {
-      return leave_out(taken);
+      return leave_out(TakenCqe(taken));
     }
     const SendQueue::Completed completed = owner->send->complete(counter);
     taken.wr_id = completed.wr_id;
@@ -104,7 +112,7 @@ inline std::uint16_t wqe_counter_of(const std::byte* cqe) { return wqe::internal
   } else if (owner->shared != nullptr) {
     taken.wr_id = owner->shared->complete(counter);
   } else {
-    return leave_out(taken);
+    return leave_out(TakenCqe(taken));
   }
   taken.opcode =
       kind == wqe::CqeOpcode::kResponderWriteImmediate ? CompletionOpcode::kRecvRdmaWithImm : CompletionOpcode::kRecv;

@@ -137,7 +137,7 @@ class SendBuilder {
     const std::uint32_t count = position_.head - queue_->position_.head;
     queue_->position_ = position_;
     if (count != 0) [[likely]] {
-      queue_->publish({.wqe = last_, .octowords = octowords_}, count == 1);
+      queue_->publish(last_, octowords_, count == 1);
     }
     return Refusal::kNone;
   }

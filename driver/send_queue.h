@@ -83,6 +83,7 @@ class SendQueue {
       config_.opcodes &= ~(opcode_bit(SendOpcode::kCompareSwap) | opcode_bit(SendOpcode::kFetchAdd));
     }
     fm_ce_se_ = fm_ce_se_table(config_.signal_all);
+    exclusive_ = config_.uar.exclusive_register();
     return slots_ != nullptr;
   }
 
@@ -108,47 +109,49 @@ class SendQueue {
       void advance() { ++at; }
     };
     Source source{requests.data(), requests.data() + requests.size()};
+    Refusal refusal;
     switch (config_.transport) {
       case SendTransport::kXrc:
-        return post_from<SendTransport::kXrc>(source);
+        refusal = post_from<SendTransport::kXrc>(source);
+        break;
       case SendTransport::kDatagram:
-        return post_from<SendTransport::kDatagram>(source);
-      case SendTransport::kConnected:
+        refusal = post_from<SendTransport::kDatagram>(source);
+        break;
+      default:
+        refusal = post_from<SendTransport::kConnected>(source);
         break;
     }
-    return post_from<SendTransport::kConnected>(source);
+    return {.posted = static_cast<std::size_t>(source.at - requests.data()),
+            .error = refusal == Refusal::kNone ? 0 : errno_of(refusal),
+            .refusal = refusal};
   }
 
   // Posts requests until `source` is done() or one is refused; `source` is then at that one. `kTransport` is the
   // queue's.
   template <SendTransport kTransport, typename Source>
-  [[gnu::always_inline]] PostResult post_from(Source& source) {
-    PostResult result;
+  [[gnu::always_inline]] Refusal post_from(Source& source) {
+    Refusal refusal = Refusal::kNone;
     Position position = position_;
     Built last{};
     while (!source.done()) {
       const auto request = source.view();
       if (!has_room(position)) [[unlikely]] {
-        result.refusal = usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
+        refusal = usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
         break;
       }
       const Built built = build<kTransport>(request, position);
       if (built.octowords == 0) [[unlikely]] {
-        result.refusal = built.refusal;
+        refusal = built.refusal;
         break;
       }
       last = built;
-      ++result.posted;
       source.advance();
     }
-    if (result.posted != 0) [[likely]] {
+    if (const std::uint32_t posted = position.head - position_.head; posted != 0) [[likely]] {
       position_ = position;
-      publish(last, result.posted == 1);
+      publish(last.wqe, last.octowords, posted == 1);
     }
-    if (result.refusal != Refusal::kNone) [[unlikely]] {
-      result.error = errno_of(result.refusal);
-    }
-    return result;
+    return refusal;
   }
 
   // What a request was, as its completion needs to know.
@@ -177,6 +180,7 @@ class SendQueue {
  private:
   friend class SendBuilder;
 
+  static constexpr std::uint32_t kAtomicBytes = 8;     // what an atomic returns, whatever its entry says
   static constexpr std::uint32_t kOpcodeOfCqe = 0xff;  // no CompletionOpcode
 
   struct Slot {
@@ -281,7 +285,7 @@ class SendQueue {
         }
         std::byte* const at = wqe + header_bytes(kTransport, kOpcode);
         if (!request.flags().has(SendFlag::kInline)) [[likely]] {
-          data_octowords = ring_.put_pointers(at, sges);
+          data_octowords = ring_.put_pointers < kForm.atomic ? kAtomicBytes : 0 > (at, sges);
           if (data_octowords == SendRing::kRefused) [[unlikely]] {
             return {.refusal = Refusal::kLength};
           }
@@ -403,19 +407,27 @@ class SendQueue {
   // Puts the check byte into the WQE at `wqebb`.
   void sign(std::uint32_t wqebb, unsigned octowords);
 
-  void publish(const Built& last, bool single) {
+  // Tells the device of all WQEs up to the one at `wqe`, which goes through BlueFlame if it is the only one. (Half of a
+  // lone control segment goes with the doorbell anyway.)
+  [[gnu::always_inline]] void publish(const std::byte* wqe, unsigned octowords, bool single) {
     const doorbell::QueueRecord<> record(config_.record);
-    if (single && last.octowords > 1) {  // 8 of a lone control segment's 16 bytes go with the doorbell anyway
-      config_.uar.submit_single(record, position_.next_wqebb, last.wqe, last.octowords * wqe::kOctowordBytes,
-                                {ring_.begin(), ring_.end()});
+    if (exclusive_ != nullptr) [[likely]] {
+      if (single && octowords > 1) [[likely]] {
+        doorbell::submit_blueflame(record, position_.next_wqebb, *exclusive_, wqe, octowords * wqe::kOctowordBytes,
+                                   {ring_.begin(), ring_.end()});
+      } else {
+        doorbell::submit(record, position_.next_wqebb, *exclusive_, wqe);
+      }
     } else {
-      config_.uar.submit(record, position_.next_wqebb, last.wqe);
+      publish_shared(wqe);
     }
   }
+  void publish_shared(const std::byte* wqe);
 
   Config config_;
   SendRing ring_;
   std::unique_ptr<Slot[]> slots_;
+  doorbell::ExclusiveRegister<>* exclusive_ = nullptr;  // of config_.uar, if it is one
   std::uint64_t fm_ce_se_ = 0;
   std::uint32_t usable_requests_ = 0;
   std::uint32_t seen_tail_ = 0;  // what the poster last saw of tail_

@@ -33,7 +33,9 @@ class SendRing {
   std::byte* wrapped(std::byte* at) const { return at == end_ ? begin_ : at; }
 
   // Octowords written at `at`, or kRefused. An entry of no bytes is left out: on the wire its count would mean 2 GiB.
-  unsigned put_pointers(std::byte* at, std::span<const Sge> sges) const {
+  // With `kBytes`, that is what the others are said to have.
+  template <std::uint32_t kBytes = 0>
+  [[gnu::always_inline]] unsigned put_pointers(std::byte* at, std::span<const Sge> sges) const {
     unsigned octowords = 0;
     for (const Sge& sge : sges) {
       if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
@@ -43,7 +45,9 @@ class SendRing {
         continue;
       }
       at = wrapped(at);
-      put_pointer(at, sge);
+      wqe::store(at,
+                 wqe::DataSegment{
+                     .byte_count = kBytes != 0 ? kBytes : sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
       at += wqe::DataSegment::kBytes;
       ++octowords;
     }
@@ -78,10 +82,6 @@ class SendRing {
   }
 
  private:
-  static void put_pointer(std::byte* at, const Sge& sge) {
-    wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
-  }
-
   std::byte* copy_in(std::byte* at, const std::byte* from, std::size_t count) const {
     const auto before_end = static_cast<std::size_t>(end_ - at);
     if (count <= before_end) [[likely]] {

@@ -1,4 +1,5 @@
-// What is seldom posted: memory windows bound by a WQE, WQEs made elsewhere; and WQE signatures.
+// What is seldom posted: memory windows bound by a WQE, WQEs made elsewhere; WQE signatures, and doorbells of shared
+// registers.
 #include <cstring>
 
 #include "driver/send_builder.h"
@@ -43,6 +44,10 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
   wqe::store(wqe + wqe::ControlSegment::kBytes, umr);
   wqe::store(context, key);
   return binds ? wqe::kTranslationAlignOctowords : 0;
+}
+
+[[gnu::noinline]] void SendQueue::publish_shared(const std::byte* wqe) {
+  doorbell::submit(doorbell::QueueRecord<>(config_.record), position_.next_wqebb, *config_.uar.shared_register(), wqe);
 }
 
 void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) {

@@ -50,26 +50,9 @@ class SendUar {
     return own_ ? own_->blueflame_bytes() : borrowed_ != nullptr ? borrowed_->blueflame_bytes() : 0;
   }
 
-  // See doorbell/submit.h.
-  void submit(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control) {
-    if (own_) [[likely]] {
-      doorbell::submit(record, producer, *own_, control);
-    } else if (borrowed_ != nullptr) {
-      doorbell::submit(record, producer, *borrowed_, control);
-    } else {
-      doorbell::submit(record, producer, *shared_, control);
-    }
-  }
-  void submit_single(doorbell::QueueRecord<> record, std::uint32_t producer, const std::byte* control,
-                     std::size_t bytes, doorbell::SendRing ring) {
-    if (own_) [[likely]] {
-      doorbell::submit_blueflame(record, producer, *own_, control, bytes, ring);
-    } else if (borrowed_ != nullptr) {
-      doorbell::submit_blueflame(record, producer, *borrowed_, control, bytes, ring);
-    } else {
-      doorbell::submit(record, producer, *shared_, control);
-    }
-  }
+  // One of the two, or none. Valid until it is moved or goes.
+  doorbell::ExclusiveRegister<>* exclusive_register() { return own_ ? &*own_ : borrowed_; }
+  doorbell::SharedRegister<>* shared_register() { return shared_; }
 
  private:
   friend class UarPool;

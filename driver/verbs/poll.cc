@@ -7,7 +7,8 @@
 namespace umlx5::verbs {
 namespace {
 
-[[gnu::cold]] void fill_error(const TakenCqe& taken, ibv_wc& wc) {
+// Takes a copy, so that the caller's need not be in memory.
+[[gnu::cold]] void fill_error(TakenCqe taken, ibv_wc& wc) {
   wc.vendor_err = vendor_error_of(taken);
   wc.wc_flags = 0;
 }

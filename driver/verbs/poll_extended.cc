@@ -26,7 +26,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
     return EINVAL;
   }
   if constexpr (kLocked) {
-    object.lock.lock();
+    object.lock.spinlock().lock();
   }
   const std::uint32_t before = object.cq->consumer_index();
   if (take(object)) [[likely]] {
@@ -36,7 +36,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
     object.cq->publish_consumer_index();
   }
   if constexpr (kLocked) {
-    object.lock.unlock();
+    object.lock.spinlock().unlock();
   }
   return ENOENT;
 }
@@ -48,7 +48,7 @@ void end_poll(ibv_cq_ex* cq) {
   CqObject& object = object_of(cq);
   object.cq->publish_consumer_index();
   if constexpr (kLocked) {
-    object.lock.unlock();
+    object.lock.spinlock().unlock();
   }
 }
 

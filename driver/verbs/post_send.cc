@@ -79,16 +79,16 @@ struct RequestList {
 template <SendTransport kTransport, bool kLocked>
 int post_as(QpObject& qp, ibv_send_wr* requests, ibv_send_wr** bad) {
   if constexpr (kLocked) {
-    qp.send_lock.lock();
+    qp.send_lock.spinlock().lock();
   }
   RequestList list{requests};
-  const PostResult result = qp.send->post_from<kTransport>(list);
+  const Refusal refusal = qp.send->post_from<kTransport>(list);
   if constexpr (kLocked) {
-    qp.send_lock.unlock();
+    qp.send_lock.spinlock().unlock();
   }
-  if (result.refusal != Refusal::kNone) [[unlikely]] {
+  if (refusal != Refusal::kNone) [[unlikely]] {
     *bad = list.at;
-    return errno_for(result.refusal);
+    return errno_for(refusal);
   }
   return 0;
 }

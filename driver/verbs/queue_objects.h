@@ -46,6 +46,8 @@ class QueueLock {
   }
   // What the native driver takes; null: nothing.
   doorbell::Spinlock* native() { return needed_ ? &spinlock_ : nullptr; }
+  // For code that was chosen because the lock is needed.
+  doorbell::Spinlock& spinlock() { return spinlock_; }
 
  private:
   doorbell::Spinlock spinlock_;

@@ -280,9 +280,10 @@ struct Case {
 void post_each(unsigned flags, std::size_t bytes, std::uint32_t operations) {
   ibv_send_wr wr = rig().write(bytes, flags);
   ibv_send_wr* bad = nullptr;
+  ibv_qp* const qp = rig().poster.qp;
   for (std::uint32_t i = 0; i < operations; ++i) {
     wr.wr_id = i;
-    if (ibv_post_send(rig().poster.qp, &wr, &bad) != 0) {
+    if (ibv_post_send(qp, &wr, &bad) != 0) {
       die("ibv_post_send");
     }
   }
@@ -295,8 +296,9 @@ void post_lists(std::uint32_t operations) {
     list[i].next = i + 1 == kList ? nullptr : &list[i + 1];
   }
   ibv_send_wr* bad = nullptr;
+  ibv_qp* const qp = rig().poster.qp;
   for (std::uint32_t i = 0; i < operations; i += kList) {
-    if (ibv_post_send(rig().poster.qp, list.data(), &bad) != 0) {
+    if (ibv_post_send(qp, list.data(), &bad) != 0) {
       die("ibv_post_send");
     }
   }
@@ -305,12 +307,13 @@ void post_lists(std::uint32_t operations) {
 void post_in_steps(std::uint32_t operations) {
   ibv_qp_ex* const qp = rig().poster.extended_qp;
   const std::uint64_t address = reinterpret_cast<std::uint64_t>(rig().memory.data());
+  const std::uint32_t lkey = rig().region->lkey, rkey = rig().region->rkey;
   for (std::uint32_t i = 0; i < operations; ++i) {
     ibv_wr_start(qp);
     qp->wr_id = i;
     qp->wr_flags = IBV_SEND_SIGNALED;
-    ibv_wr_rdma_write(qp, rig().region->rkey, address + 2048);
-    ibv_wr_set_sge(qp, rig().region->lkey, address, 64);
+    ibv_wr_rdma_write(qp, rkey, address + 2048);
+    ibv_wr_set_sge(qp, lkey, address, 64);
     if (ibv_wr_complete(qp) != 0) {
       die("ibv_wr_complete");
     }
@@ -321,9 +324,10 @@ void post_receives(std::uint32_t operations) {
   ibv_sge sge{.addr = reinterpret_cast<std::uint64_t>(rig().memory.data()), .length = 64, .lkey = rig().region->lkey};
   ibv_recv_wr wr{.wr_id = 0, .next = nullptr, .sg_list = &sge, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
+  ibv_qp* const qp = rig().poster.qp;
   for (std::uint32_t i = 0; i < operations; ++i) {
     wr.wr_id = i;
-    if (ibv_post_recv(rig().poster.qp, &wr, &bad) != 0) {
+    if (ibv_post_recv(qp, &wr, &bad) != 0) {
       die("ibv_post_recv");
     }
   }
@@ -331,8 +335,9 @@ void post_receives(std::uint32_t operations) {
 
 void poll(std::uint32_t operations) {
   std::array<ibv_wc, kList> completions;
+  ibv_cq* const cq = rig().completer.cq;
   for (std::uint32_t taken = 0; taken < operations;) {
-    const int count = ibv_poll_cq(rig().completer.cq, kList, completions.data());
+    const int count = ibv_poll_cq(cq, kList, completions.data());
     if (count <= 0 || completions[0].status != IBV_WC_SUCCESS) {
       die("ibv_poll_cq");
     }
