@@ -73,12 +73,12 @@ class SharedReceiveQueue {
   // An entry of no bytes is left out (its count would mean 2 GiB to the device); a list that does not fill the WQE ends
   // with a terminator.
   Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+    if (sges.size() > config_.max_sge) [[unlikely]] {
+      return Refusal::kSges;
+    }
     const std::uint32_t next = slots_[head_].next.load(std::memory_order_acquire);
     if (next == kNone) [[unlikely]] {
       return config_.max_requests == 0 ? Refusal::kState : Refusal::kFull;
-    }
-    if (sges.size() > config_.max_sge) [[unlikely]] {
-      return Refusal::kSges;
     }
     std::byte* at = wqe(head_) + wqe::SrqNextSegment::kBytes;
     std::uint32_t used = 0;

@@ -110,7 +110,9 @@ TEST(PostSend, SameBytesAsMlx5dvHelpers) {
         atomic->compare = swaps ? htobe64(request.compare_add) : 0;
         at += 16;
       }
-      mlx5dv_set_data_seg(reinterpret_cast<mlx5_wqe_data_seg*>(at), kSge.length_bytes, kSge.lkey, kSge.address);
+      // An atomic says 8 bytes, whatever its entry says.
+      mlx5dv_set_data_seg(reinterpret_cast<mlx5_wqe_data_seg*>(at), test.atomic ? 8 : kSge.length_bytes, kSge.lkey,
+                          kSge.address);
       EXPECT_EQ(std::memcmp(c.ring() + index * kBlock, expected, ds * 16), 0)
           << to_string(test.opcode) << " flags " << flags;
       ++index;

@@ -550,8 +550,8 @@ class Sequence {
       } else if (options_.stock && kind_ == Kind::kXrc) {
         std::memset(last.data() + 20, 0, 12);  // reserved
       }
-      // In steps, an addition leaves what was there before where a comparison would have its operand.
-      if (options_.stock && in_steps && opcodes[request] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+      // An addition leaves what was there before where a comparison would have its operand.
+      if (options_.stock && opcodes[request] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
         std::memset(last.data() + (kind_ == Kind::kXrc ? 56 : 40), 0, 8);
       }
       digest_.bytes("wqe", last.data(), last.size());
