@@ -8,6 +8,10 @@
 
 #include "tools/softhca/hca/guarded_access.h"
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace softhca::hca {
 namespace {
 
@@ -65,6 +69,23 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT: a DMA address is a virtual one
 }
 
+// ThreadSanitizer does not see what is in assembly: these tell it of the order that the accesses make between the
+// program's threads, by way of the device's. They must not be told of memory that is not there.
+#if defined(__SANITIZE_THREAD__)
+bool announce_release(void* at) {
+  std::byte there{};
+  if (!softhca_guarded_copy(&there, at, sizeof there)) {
+    return false;
+  }
+  __tsan_release(at);
+  return true;
+}
+void announce_acquire(void* at) { __tsan_acquire(at); }
+#else
+bool announce_release(void*) { return true; }
+void announce_acquire(void*) {}
+#endif
+
 bool aligned(std::uint64_t address, std::size_t bytes) { return address % bytes == 0; }
 
 }  // namespace
@@ -84,27 +105,32 @@ std::optional<std::uint32_t> ProcessMemory::load32(std::uint64_t address) {
   if (!aligned(address, sizeof value) || !softhca_guarded_load32(pointer(address), &value)) {
     return std::nullopt;
   }
+  announce_acquire(pointer(address));
   return value;
 }
 
 bool ProcessMemory::store8(std::uint64_t address, std::uint8_t value) {
-  return softhca_guarded_store8(pointer(address), value);
+  return announce_release(pointer(address)) && softhca_guarded_store8(pointer(address), value);
 }
 
 std::optional<std::uint64_t> ProcessMemory::compare_swap(std::uint64_t address, std::uint64_t compare,
                                                          std::uint64_t swap) {
   std::uint64_t before = 0;
-  if (!aligned(address, sizeof before) || !softhca_guarded_compare_swap(pointer(address), compare, swap, &before)) {
+  if (!aligned(address, sizeof before) || !announce_release(pointer(address)) ||
+      !softhca_guarded_compare_swap(pointer(address), compare, swap, &before)) {
     return std::nullopt;
   }
+  announce_acquire(pointer(address));
   return before;
 }
 
 std::optional<std::uint64_t> ProcessMemory::fetch_add(std::uint64_t address, std::uint64_t add) {
   std::uint64_t before = 0;
-  if (!aligned(address, sizeof before) || !softhca_guarded_fetch_add(pointer(address), add, &before)) {
+  if (!aligned(address, sizeof before) || !announce_release(pointer(address)) ||
+      !softhca_guarded_fetch_add(pointer(address), add, &before)) {
     return std::nullopt;
   }
+  announce_acquire(pointer(address));
   return before;
 }
 
