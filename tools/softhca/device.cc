@@ -118,6 +118,14 @@ umlx5::Expected<DeviceOptions> device_options_from_environment() {
   if (const char* const text = std::getenv("UMLX5_SOFT_FAULTS"); text != nullptr) {
     options.endpoint.faults = text;
   }
+  if (const char* const text = std::getenv("UMLX5_SOFT_CAPS"); text != nullptr) {
+    hca::Profile profile;
+    if (auto restricted = hca::restrict_profile(text, profile); !restricted) {
+      restricted.error().what = "UMLX5_SOFT_CAPS: " + restricted.error().what;
+      return std::unexpected(restricted.error());
+    }
+    options.restrictions = text;
+  }
   return options;
 }
 
@@ -259,6 +267,9 @@ umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOption
     return umlx5::fail(errno, "soft device: no event descriptor");
   }
   hca::Profile profile;
+  if (auto restricted = hca::restrict_profile(options.restrictions, profile); !restricted) {
+    return std::unexpected(restricted.error());
+  }
   // Locally administered, from the address: 0200:00ff:fe00:0000 and the address's four bytes.
   profile.node_guid = 0x020000ff00000000 | state->endpoint->address().value;
   State* const raw = state.get();

@@ -14,10 +14,12 @@ namespace softhca {
 struct DeviceOptions {
   std::string name = "mlx5_0";
   wire::EndpointOptions endpoint;
+  std::string restrictions;  // capabilities to do without (hca::restrict_profile())
 };
 
 // Options from the environment: UMLX5_SOFT_ADDR (an IPv4 address of this machine), UMLX5_SOFT_PCAP (a capture file, in
-// which %p is the process id) and UMLX5_SOFT_FAULTS (what the wire does to packets). EINVAL names the variable.
+// which %p is the process id), UMLX5_SOFT_FAULTS (what the wire does to packets) and UMLX5_SOFT_CAPS (capabilities to
+// do without: "dct=0,dci_streams=0"). EINVAL names the variable.
 umlx5::Expected<DeviceOptions> device_options_from_environment();
 
 // Thread-safe. A child made by fork() has no device: its requests fail with EIO.

@@ -92,6 +92,7 @@ umlx5::Expected<std::shared_ptr<SoftDevice>> SoftDeviceSource::device_of(Slot& s
       return std::unexpected(asked.error());
     }
     options.endpoint = std::move(asked->endpoint);
+    options.restrictions = std::move(asked->restrictions);
     if (&slot != &slots_.front()) {
       options.endpoint.address.reset();
     }

@@ -13,6 +13,9 @@ namespace prm = umlx5::wqe::prm;
 namespace {
 
 Refusal check(const Device& device, const Request& request, const prm::Dctc& dctc) {
+  if (!device.profile.dct) {
+    return bad_parameter(Syndrome::kQpType);
+  }
   if (dctc.mtu < 1 || dctc.mtu > device.profile.log_port_mtu) {
     return bad_parameter(Syndrome::kQpMtu);
   }

@@ -20,7 +20,7 @@ constexpr std::uint64_t kDoorbellRecordBytes = 8;
 constexpr std::uint32_t kWqebbBytes = 64;
 
 // What is refused by name because it is not there.
-Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
+Refusal check_features(const Profile& profile, const Request& request, const prm::CreateQpIn& in) {
   const prm::Qpc& qpc = in.qpc;
   if (in.wq_umem_valid || qpc.dbr_umem_valid) {
     return bad_parameter(Syndrome::kUmemUnsupported);
@@ -37,6 +37,12 @@ Refusal check_features(const Request& request, const prm::CreateQpIn& in) {
   if (qpc.st != ServiceType::kRc && qpc.st != ServiceType::kUc && qpc.st != ServiceType::kUd &&
       qpc.st != ServiceType::kXrc && qpc.st != ServiceType::kDci) {
     return bad_parameter(Syndrome::kQpType);
+  }
+  if ((qpc.st == ServiceType::kXrc && !profile.xrc) || (qpc.st == ServiceType::kDci && !profile.dct)) {
+    return bad_parameter(Syndrome::kQpType);
+  }
+  if (qpc.req_e2e_credit_mode != 0 && (qpc.st != ServiceType::kRc || !profile.packet_based_credit)) {
+    return bad_parameter(Syndrome::kQpCreditMode);
   }
   if (qpc.wq_signature) {
     return bad_parameter(Syndrome::kQpSignature);
@@ -181,7 +187,7 @@ void count_uses(Device& device, QpObject& qp, int change) {
 
 Refusal create_qp(Device& device, const Request& request) {
   const auto in = request.as<prm::CreateQpIn>();
-  if (const Refusal refusal = check_features(request, in)) {
+  if (const Refusal refusal = check_features(device.profile, request, in)) {
     return refusal;
   }
   if (const Refusal refusal = check_sizes(device.profile, in.qpc)) {

@@ -223,8 +223,8 @@ Refusal take_extension(Device& device, const Request& request, const prm::Modify
   }
   const bool resets_stream = in.opt_param_mask_95_32 == prm::kOpt2DciStreamChannelId &&
                              request.header.opcode == Opcode::kRts2RtsQp && qp.max_errored_streams != 0;
-  const bool sets_mmo =
-      in.opt_param_mask_95_32 == prm::kOpt2Mmo && request.header.opcode == Opcode::kInit2InitQp && has_mmo(qp.type);
+  const bool sets_mmo = in.opt_param_mask_95_32 == prm::kOpt2Mmo && request.header.opcode == Opcode::kInit2InitQp &&
+                        device.profile.mmo && has_mmo(qp.type);
   if (!resets_stream && !sets_mmo) {
     return bad_parameter(Syndrome::kQpExtension);
   }

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+
+#include "uapi/error.h"
 
 namespace softhca::hca {
 
@@ -23,6 +26,8 @@ struct Profile {
   std::uint8_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15, log_max_eq_sz = 22;
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
+  bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
+       packet_based_credit = true;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_message_bytes = 30;
   std::uint8_t max_indirection = 4;        // keys that name keys, in a row
@@ -35,6 +40,10 @@ struct Profile {
   std::uint32_t clock_khz = 1'000'000;  // of the free-running clock in CQEs: nanoseconds
   std::uint32_t uar_pages = 1024;
 };
+
+// Takes capabilities away from a profile, as "dci_streams=0,mmo=0" asks: names with values up to what the profile has.
+// EINVAL names what is wrong and which names there are; the profile is then unchanged.
+umlx5::Expected<void> restrict_profile(std::string_view text, Profile& profile);
 
 // Writes the capability structure of `group` (prm::CapabilityGroup) as QUERY_HCA_CAP gives it, cut to `out`, which
 // reads as zeros. What is not implemented is not advertised. False if the group is unknown.

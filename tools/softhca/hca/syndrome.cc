@@ -194,6 +194,8 @@ std::string_view words(Syndrome syndrome) {
       return "more outstanding reads and atomics than the device supports";
     case Syndrome::kQpAtomicMode:
       return "the atomic mode is not supported";
+    case Syndrome::kQpCreditMode:
+      return "the end-to-end credit mode is not supported for this service type";
     case Syndrome::kDctNotDrained:
       return "the DC target is not drained";
     case Syndrome::kQpIsDct:

@@ -121,6 +121,7 @@ enum class Syndrome : std::uint32_t {
   kQpMtu = 0x530818,
   kQpRdAtomic = 0x530819,
   kQpAtomicMode = 0x53081a,
+  kQpCreditMode = 0x530820,
   kDctNotDrained = 0x53081c,
   kQpIsDct = 0x53081d,
   kDciStreams = 0x53081e,

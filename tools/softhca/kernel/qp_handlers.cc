@@ -139,7 +139,8 @@ int check_driver_part(Request& request, std::uint32_t type, const mlx5_ib_create
   const auto& caps = request.device().caps();
   std::uint32_t accepted = MLX5_QP_FLAG_SIGNATURE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX |
                            MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE;
-  accepted |= caps.qp_packet_based ? std::uint32_t{MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE} : 0;
+  const bool may_credit = caps.qp_packet_based && type == IB_UVERBS_QPT_RC;
+  accepted |= may_credit ? std::uint32_t{MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE} : 0;
   if (type == kQptDct) {
     constexpr std::uint32_t kOfDct =
         MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;

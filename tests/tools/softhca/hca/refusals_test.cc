@@ -152,6 +152,7 @@ TEST_F(RefusalsTest, CreateQp) {
                {{0x18, 5u << 16}, {0x94, 9u << 24 | cqn}, {0xc4, 3u << 24}},
                kExceedsLimit,
                Syndrome::kDciStreams},
+              {"credits by packet on UC", {{0x18, 1u << 16 | 1u << 8}}, kBadParam, Syndrome::kQpCreditMode},
               {"offload", {{0x18, 1u << 4}}, kBadParam, Syndrome::kQpOffload},
               {"extension", {{8, 1u << 31}}, kBadParam, Syndrome::kQpExtension},
               {"by number", {{8, 0x80}}, kBadParam, Syndrome::kQpInputNumber},
