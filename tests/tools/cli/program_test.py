@@ -324,10 +324,11 @@ class Failures(Case):
                               rf"offset 13 of 64 has 0x{got:02x}, want 0x{want:02x}\n$")
 
     def flip(self, pid, payload, offset):
-        """Inverts a byte of every copy of `payload` in the process' own writable memory; the number of copies."""
+        """Inverts a byte of every copy of `payload` in the process' own writable memory; the number of copies. The process
+        may end meanwhile, of the first one."""
         copies = 0
         with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
-            for line in maps:
+            for line in list(maps):
                 match = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw.. \S+ \S+ 0 +$", line.rstrip("\n") + " ")
                 if not match or int(match[2], 16) - int(match[1], 16) > 1 << 28:
                     continue
@@ -335,12 +336,12 @@ class Failures(Case):
                 try:
                     memory.seek(begin)
                     found = memory.read(int(match[2], 16) - begin).find(payload)
+                    if found >= 0:
+                        memory.seek(begin + found + offset)
+                        memory.write(bytes([payload[offset] ^ 0xff]))
+                        copies += 1
                 except OSError:
                     continue
-                if found >= 0:
-                    memory.seek(begin + found + offset)
-                    memory.write(bytes([payload[offset] ^ 0xff]))
-                    copies += 1
         return copies
 
 
