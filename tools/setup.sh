@@ -6,12 +6,12 @@
 set -euo pipefail
 
 run_packages=(
-  bazel-bootstrap g++ libboost-dev libcli11-dev libfmt-dev libisal-dev libnl-3-dev libnl-route-3-dev libssl-dev
-  linux-libc-dev nlohmann-json3-dev python3
+  bazel-bootstrap g++ libboost-dev libcli11-dev libfmt-dev libibverbs-dev libisal-dev libnl-3-dev libnl-route-3-dev
+  libssl-dev linux-libc-dev nlohmann-json3-dev python3
 )
 test_packages=(
   abigail-tools clang-19 clang-format clang-tidy-19 g++-aarch64-linux-gnu git googletest ibverbs-providers ibverbs-utils
-  iproute2 libbenchmark-dev libclang-rt-19-dev libibverbs-dev librdmacm-dev lld-19 perftest pkg-config python3-pyverbs
+  iproute2 libbenchmark-dev libclang-rt-19-dev librdmacm-dev lld-19 perftest pkg-config python3-pyverbs
   python3-scapy qemu-user-static rdma-core spin tshark ucx-utils valgrind
 )
 

@@ -6,7 +6,8 @@ usage: ./umlx5 run [OPTION...] [--] PROGRAM [ARGUMENT...]
 
 Runs an unmodified verbs program on software devices.
 
-  --driver stock  with the installed libibverbs and libmlx5 (the only choice so far)
+  --driver umlx5|stock  with this driver's libibverbs and libmlx5 (umlx5), or
+                  with the installed ones
   --devices N     how many devices the program sees (1)
   --address A     the first device's IPv4 address, one of this machine's (the first free 127.0.0.N)
   --pcap FILE     capture its packets; %p in FILE becomes the process id
@@ -20,7 +21,7 @@ run_fail() {
 }
 
 run_program() {
-  local driver=stock
+  local driver=umlx5
   while [ $# -gt 0 ]; do
     case $1 in
       --driver | --devices | --address | --pcap | --faults)
@@ -47,9 +48,16 @@ run_program() {
     esac
   done
   [ $# -gt 0 ] || run_fail "no program is named"
-  [ "$driver" = stock ] || run_fail "there is no driver '$driver'; there is stock"
+  case $driver in
+    stock | umlx5) ;;
+    *) run_fail "there is no driver '$driver'; there are umlx5 and stock" ;;
+  esac
   set_up run
   build_target //tools/softhca/preload:libumlx5_preload.so
+  if [ "$driver" = umlx5 ]; then
+    build_target //driver/verbs:libraries
+    export LD_LIBRARY_PATH="$top/bazel-bin/driver/verbs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  fi
   cd -- "$here"
   export LD_PRELOAD="$top/bazel-bin/tools/softhca/preload/libumlx5_preload.so${LD_PRELOAD:+:$LD_PRELOAD}"
   exec -- "$@"
