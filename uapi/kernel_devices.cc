@@ -72,7 +72,9 @@ class CharacterDevice : public Channel {
   }
 
   std::expected<std::byte*, int> mmap(std::size_t length_bytes, int protection, std::uint64_t offset_bytes) override {
-    void* address = ::mmap(nullptr, length_bytes, protection, MAP_SHARED, fd_.get(), static_cast<off_t>(offset_bytes));
+    // By the name that libraries which watch a program's memory (UCX) do not take over.
+    void* address =
+        ::mmap64(nullptr, length_bytes, protection, MAP_SHARED, fd_.get(), static_cast<off_t>(offset_bytes));
     if (address == MAP_FAILED) return std::unexpected(errno);
     return static_cast<std::byte*>(address);
   }

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Debian's own verbs programs, with Debian's libibverbs and libmlx5, on software devices.
+"""Debian's own verbs programs on software devices: with Debian's libibverbs and libmlx5, and with ours.
 
-They were written against real adapters and know nothing of this device, so what they accept is independent of us.
+They were written against real adapters and know nothing of this device or these libraries, so what they accept is
+independent of us.
 """
+import os
 import signal
 import subprocess
 import sys
@@ -16,18 +18,22 @@ from preload import environment_with, free_port, wait_until_listening  # noqa: E
 TIME_LIMIT_S = 60
 
 
-def environment():
-    return environment_with("tools/softhca/preload/libumlx5_preload.so")
-
-
 class StockPrograms(unittest.TestCase):
+    libraries = None  # Debian's
+
+    def environment(self):
+        result = environment_with("tools/softhca/preload/libumlx5_preload.so")
+        if self.libraries is not None:
+            result["LD_LIBRARY_PATH"] = os.path.abspath(self.libraries)
+        return result
+
     def pair(self, program, *arguments):
         port = free_port()
         command = [program, "-p", str(port), *arguments]
-        server = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        server = subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             wait_until_listening(port, server)
-            client = subprocess.run([*command, "127.0.0.1"], env=environment(), stdout=subprocess.PIPE,
+            client = subprocess.run([*command, "127.0.0.1"], env=self.environment(), stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT_S)
             output, _ = server.communicate(timeout=TIME_LIMIT_S)
         finally:
@@ -40,14 +46,14 @@ class StockPrograms(unittest.TestCase):
         return client.stdout
 
     def test_devinfo(self):
-        done = subprocess.run(["ibv_devinfo", "-v"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run(["ibv_devinfo", "-v"], env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=TIME_LIMIT_S)
         self.assertEqual(done.returncode, 0, done.stdout)
         for line in ("hca_id:\tmlx5_0", "vendor_part_id:\t\t\t4125", "PORT_ACTIVE", "RoCE v2", "link_layer:\t\tEthernet"):
             self.assertIn(line, done.stdout)
 
     def test_a_bad_number_of_devices_is_refused(self):
-        done = subprocess.run(["ibv_devinfo"], env=dict(environment(), UMLX5_SOFT_DEVICES="2x"), stdout=subprocess.PIPE,
+        done = subprocess.run(["ibv_devinfo"], env=dict(self.environment(), UMLX5_SOFT_DEVICES="2x"), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT_S)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("UMLX5_SOFT_DEVICES is '2x', and not a number from 0 to 64", done.stdout)
@@ -76,6 +82,30 @@ class StockPrograms(unittest.TestCase):
         ):
             with self.subTest(program):
                 self.assertIn("#bytes", self.pair(program, "-F", "-x", "0", *arguments))
+
+
+class ProgramsWithOwnLibraries(StockPrograms):
+    libraries = "driver/verbs/lib"
+
+    def test_ours_are_loaded(self):
+        listed = subprocess.run(["ldd", "/usr/bin/ib_write_bw"], env=self.environment(), stdout=subprocess.PIPE, text=True,
+                                timeout=TIME_LIMIT_S, check=True).stdout
+        for name in ("libibverbs.so.1", "libmlx5.so.1", "libefa.so.1"):
+            self.assertIn(f"{name} => {os.path.abspath(self.libraries)}/{name}", listed)
+
+    def test_ucx_finds_its_transports(self):
+        done = subprocess.run(["ucx_info", "-d"], env=self.environment(), stdout=subprocess.PIPE, text=True,
+                              timeout=TIME_LIMIT_S)
+        for transport in ("rc_verbs", "ud_verbs"):
+            self.assertIn(f"Transport: {transport}", done.stdout)
+
+    def test_pyverbs(self):
+        text = ("import pyverbs.device as d, pyverbs.cmid, pyverbs.providers.mlx5.mlx5dv as m\n"
+                "context = m.Mlx5Context(m.Mlx5DVContextAttr(), name='mlx5_0')\n"
+                "print(context.query_device().max_qp, context.query_mlx5_device().flags)\n")
+        done = subprocess.run(["/usr/bin/python3", "-c", text], env=self.environment(), stdout=subprocess.PIPE, text=True,
+                              timeout=TIME_LIMIT_S)
+        self.assertEqual(done.stdout.split(), ["131072", "1"])
 
 
 if __name__ == "__main__":
