@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "driver/context_state.h"
+#include "driver/hca_capabilities.h"
 #include "driver/log.h"
 #include "uapi/device_query.h"
 #include "uapi/events.h"
@@ -136,6 +137,12 @@ Expected<std::unique_ptr<Context>> Context::start(std::unique_ptr<State> state, 
                    .max_recv_wr = response.max_recv_wr,
                    .max_srq_recv_wr = response.max_srq_recv_wr};
   state->scatter_to_cqe = scatter_to_cqe_wanted();
+  if (state->info.devx) {
+    state->capabilities = query_hca_capabilities(*state->commands, response.max_recv_wr);
+    if ((query->driver.base.flags & uapi::kMlx5QueryDeviceOutOfOrderPlacement) == 0) {
+      state->capabilities.out_of_order = {};  // the kernel would not ask for it
+    }
+  }
   if (auto result = state->uars.open(*state->commands, response.bf_reg_size, options.total_blueflame_registers);
       !result) {
     return std::unexpected(explained(std::move(result.error()), prefix));

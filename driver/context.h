@@ -91,6 +91,9 @@ struct HcaCapabilities {
     std::uint32_t max_rc = 0, max_xrc = 0, max_dct = 0, max_ud = 0, max_uc = 0;
   } out_of_order;
   bool dma_mmo_sq = false, dma_mmo_qp = false;  // memory-to-memory operations: of any SQ, of QPs that are set up for it
+  std::uint64_t max_memcpy_bytes = 0;           // of one such operation
+  bool qpc_extension = false;                   // commands may carry the extension of a QP's context
+  std::uint32_t max_dc_rd_atomic = 0, max_dc_init_rd_atomic = 0;
   bool memcpy() const { return dma_mmo_sq || dma_mmo_qp; }
 };
 

@@ -94,6 +94,18 @@ Expected<Owned<MemoryRegion>> Pd::adopt(const uapi::Mr& registered, const Memory
   return Owned<MemoryRegion>(region.release());
 }
 
+Expected<const MemoryRegion*> Pd::memcpy_scratch() {
+  const std::lock_guard lock(scratch_mutex_);
+  if (scratch_ == nullptr) {
+    auto region = register_memory(std::span(scratch_memory_), Access::kLocalWrite);
+    if (!region) {
+      return std::unexpected(std::move(region.error()));
+    }
+    scratch_ = region->release();
+  }
+  return scratch_;
+}
+
 Expected<Owned<Qp>> Pd::create_qp(const QpOptions& options) {
   auto qp = Qp::create(*context_, this, nullptr, options);
   if (!qp) {
@@ -114,7 +126,7 @@ Expected<void> Pd::destroy(Pd& pd) {
       users.add_if(&srq.pd() == &pd, "SRQ", srq.srqn());
     }
     for (const MemoryRegion& region : state.regions) {
-      users.add_if(&region.pd() == &pd, "MR with lkey", region.lkey());
+      users.add_if(&region.pd() == &pd && &region != pd.scratch_, "MR with lkey", region.lkey());
     }
     for (const MemoryWindow& window : state.windows) {
       users.add_if(&window.pd() == &pd, "MW with rkey", window.rkey());
@@ -126,6 +138,12 @@ Expected<void> Pd::destroy(Pd& pd) {
       return fail(EBUSY, fmt::format("PD {:#x} is still used by {}", pd.pdn_, users.text()));
     }
     state.remove(state.pds, pd);
+  }
+  if (pd.scratch_ != nullptr) {
+    if (auto result = MemoryRegion::destroy(*pd.scratch_); !result) {
+      state.add(state.pds, pd);
+      return result;
+    }
   }
   if (pd.ends_in_kernel_) {
     if (auto result = uapi::dealloc_pd(*state.commands, pd.handle_); !result) {
@@ -185,6 +203,9 @@ Expected<void> MemoryRegion::destroy(MemoryRegion& region) {
   {
     const std::lock_guard lock(state.mutex);
     state.remove(state.regions, region);
+    if (region.pd_->scratch_ == &region) {
+      region.pd_->scratch_ = nullptr;
+    }
   }
   if (auto result = uapi::deregister_mr(*state.commands, region.handle_); !result) {
     state.add(state.regions, region);

@@ -1,8 +1,10 @@
 // Protection domain and memory region.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -67,6 +69,8 @@ class Pd : public ResourceHook {
   Expected<Owned<Ah>> create_ah(const uapi::AddressVector& address);
   Expected<Owned<Qp>> create_qp(const QpOptions& options);
   Expected<Owned<Srq>> create_srq(const SrqOptions& options);
+  // Memory that copying by work request wants to write to: registered when it is first asked for, and the PD's own.
+  Expected<const MemoryRegion*> memcpy_scratch();
 
   Context& context() const { return *context_; }
   std::uint32_t pdn() const { return pdn_; }
@@ -81,11 +85,15 @@ class Pd : public ResourceHook {
 
  private:
   friend class Context;
+  friend class MemoryRegion;
   Expected<Owned<MemoryRegion>> adopt(const uapi::Mr& registered, const MemoryRequest& request);
   Context* context_ = nullptr;
   uapi::PdHandle handle_{};
   std::uint32_t pdn_ = 0;
   bool ends_in_kernel_ = true;
+  std::mutex scratch_mutex_;
+  alignas(64) std::array<std::byte, 64> scratch_memory_{};
+  MemoryRegion* scratch_ = nullptr;  // in the context's list like any other
 };
 
 // Thread-safe.

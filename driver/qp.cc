@@ -105,6 +105,13 @@ Expected<Qp*> Qp::create(Context& context, Pd* pd, Xrcd* xrcd, const QpOptions& 
     return fail(ENOMEM, "QP create: no memory");
   }
   qp->adopt(options);
+  if ((qp->send_operations_ & static_cast<std::uint64_t>(SendOperation::kMemcpy)) != 0) {
+    const auto scratch = pd->memcpy_scratch();
+    if (!scratch) {
+      return std::unexpected(explained(scratch.error(), "QP create"));
+    }
+    qp->memcpy_scratch_ = *scratch;
+  }
   if (auto result = qp->allocate(options); !result) {
     return std::unexpected(std::move(result.error()));
   }
@@ -237,7 +244,7 @@ Expected<void> Qp::configure_queues(const QpGeometry& plan, const QpOptions& opt
     return fail(ENOMEM, "QP create: no memory for the work request identifiers");
   }
   send_.reset();
-  recv_.reset();
+  hold_receives();
   return {};
 }
 

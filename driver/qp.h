@@ -22,6 +22,7 @@ namespace umlx5 {
 
 class Context;
 class Cq;
+class MemoryRegion;
 class Pd;
 struct QpGeometry;
 class Srq;
@@ -183,6 +184,8 @@ class Qp : public ResourceHook {
   const SendQueue& send_queue() const { return send_; }
   const ReceiveQueue& receive_queue() const { return recv_; }
   doorbell::RecordMemory* record() const { return record_.memory(); }
+  // kMemcpy among the operations: 64 bytes of the PD's that the device may write to. Null without.
+  const MemoryRegion* memcpy_scratch() const { return memcpy_scratch_; }
   const mlx5_ib_create_qp_resp& creation() const { return creation_; }   // RAW_PACKET: TIR, TIS, RQ and SQ numbers
   std::uint32_t ece_options() const { return ece_options_; }             // as the device granted them
   void set_ece(std::uint32_t options) { asked_ece_options_ = options; }  // for the changes that follow
@@ -210,6 +213,11 @@ class Qp : public ResourceHook {
   Expected<void> create_in_kernel(const QpOptions& options);
   Expected<void> set_number(std::uint32_t qpn);
   Expected<void> follow_state(QpState to, const uapi::QpChange& change);
+  Expected<void> initialize_in_device();
+  // The device takes receives of these from INIT on, but none may be taken before RTR: until then, what the doorbell
+  // record is told goes to one that the device does not know.
+  void hold_receives();
+  bool holds_receives() const { return type_ == QpType::kRawPacket || underlay_; }
   Expected<void> change(QpState to, const uapi::QpAttributes& attributes, std::uint32_t mask);
   void set_state(QpState state);
   void forget_completions();
@@ -234,6 +242,7 @@ class Qp : public ResourceHook {
   Cq* recv_cq_ = nullptr;
   Srq* srq_ = nullptr;
   ThreadDomain* thread_domain_ = nullptr;
+  const MemoryRegion* memcpy_scratch_ = nullptr;
   void* user_ = nullptr;
   std::uint64_t event_handle_ = 0;
   std::uint64_t send_operations_ = 0;
@@ -243,6 +252,7 @@ class Qp : public ResourceHook {
   std::uint32_t ece_options_ = 0, asked_ece_options_ = 0;
   QueueMemory memory_, send_memory_;  // the second for types whose send queue has a buffer of its own
   DoorbellRecord record_;
+  doorbell::RecordMemory held_record_{};
 
   static constexpr std::uint32_t kNoUserIndex = 0xffffffff;
 };

@@ -140,6 +140,15 @@ Expected<uapi::QpChange> Qp::modify(const uapi::QpAttributes& attributes, std::u
   return change;
 }
 
+// Both records begin at zero.
+void Qp::hold_receives() {
+  recv_.move_record(record_.memory());
+  recv_.reset();
+  if (holds_receives()) {
+    recv_.move_record(&held_record_);
+  }
+}
+
 Expected<void> Qp::follow_state(QpState to, const uapi::QpChange& change) {
   if (is_dct() && to == QpState::kRtr) {  // only now has it been made in the device
     if (change.response_bytes < kResponseWithDctn) {
@@ -152,7 +161,15 @@ Expected<void> Qp::follow_state(QpState to, const uapi::QpChange& change) {
   if (to == QpState::kReset) {
     forget_completions();
     send_.reset();
-    recv_.reset();
+    hold_receives();
+  }
+  if (to == QpState::kRtr && holds_receives()) {
+    recv_.move_record(record_.memory());
+  }
+  if (to == QpState::kInit) {
+    if (auto result = initialize_in_device(); !result) {
+      return result;
+    }
   }
   set_state(to);
   return {};

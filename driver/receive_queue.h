@@ -91,6 +91,11 @@ class ReceiveQueue {
     return Refusal::kNone;
   }
   void publish() { doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), head_); }
+  // Publishes there from now on, beginning with what has been posted. Not while anybody posts.
+  void move_record(doorbell::RecordMemory* record) {
+    config_.record = record;
+    publish();
+  }
 
   // What a CQE with this WQE counter completes: one request, not always the oldest.
   std::uint64_t complete(std::uint16_t wqe_counter) {

@@ -30,14 +30,16 @@ class Owned {
   Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   Owned& operator=(Owned&& other) noexcept {
     if (this != &other) {
-      release();
+      destroy_or_abandon();
       object_ = std::exchange(other.object_, nullptr);
     }
     return *this;
   }
-  ~Owned() { release(); }
+  ~Owned() { destroy_or_abandon(); }
 
   T* get() const { return object_; }
+  // Hands the ownership over; null afterwards.
+  T* release() { return std::exchange(object_, nullptr); }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
   explicit operator bool() const { return object_ != nullptr; }
@@ -64,7 +66,7 @@ class Owned {
     return result;
   }
 
-  void release() {
+  void destroy_or_abandon() {
     if (object_ != nullptr) {
       if (auto result = destroy(); !result) {
         T::abandon(*std::exchange(object_, nullptr), result.error());

@@ -117,6 +117,14 @@ int FakeChannel::ioctl(ib_uverbs_ioctl_hdr& request) {
       return destroy(handle_of(UVERBS_ATTR_DESTROY_CQ_HANDLE));
     case UVERBS_OBJECT_QP << 16 | UVERBS_METHOD_QP_DESTROY:
       return destroy(handle_of(UVERBS_ATTR_DESTROY_QP_HANDLE));
+    case UVERBS_OBJECT_SRQ << 16 | UVERBS_METHOD_SRQ_DESTROY:
+      return destroy(handle_of(UVERBS_ATTR_DESTROY_SRQ_HANDLE));
+    case UVERBS_OBJECT_AH << 16 | UVERBS_METHOD_AH_DESTROY:
+      return destroy(handle_of(UVERBS_ATTR_DESTROY_AH_HANDLE));
+    case UVERBS_OBJECT_MW << 16 | UVERBS_METHOD_MW_DESTROY:
+      return destroy(handle_of(UVERBS_ATTR_DESTROY_MW_HANDLE));
+    case UVERBS_OBJECT_XRCD << 16 | UVERBS_METHOD_XRCD_DESTROY:
+      return destroy(handle_of(UVERBS_ATTR_DESTROY_XRCD_HANDLE));
     case MLX5_IB_OBJECT_UAR << 16 | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
       return destroy(handle_of(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE));
     default:
@@ -137,6 +145,23 @@ int FakeChannel::ioctl(ib_uverbs_ioctl_hdr& request) {
       return create_cq(request);
     case UVERBS_OBJECT_QP << 16 | UVERBS_METHOD_QP_CREATE:
       return create_qp(request);
+    case UVERBS_OBJECT_SRQ << 16 | UVERBS_METHOD_SRQ_CREATE:
+      return create_srq(request);
+    case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_PORT: {
+      ib_uverbs_query_port_resp response{};
+      response.link_layer = kernel_.link_layer;
+      put(request, UVERBS_ATTR_QUERY_PORT_RESP, response);
+      return 0;
+    }
+    case UVERBS_OBJECT_DEVICE << 16 | UVERBS_METHOD_QUERY_GID_ENTRY: {
+      ib_uverbs_gid_entry entry{};
+      entry.gid_type = 2;  // RoCE v2
+      put(request, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry);
+      return 0;
+    }
+    case MLX5_IB_OBJECT_DEVX << 16 | MLX5_IB_METHOD_DEVX_OTHER:
+    case MLX5_IB_OBJECT_DEVX_OBJ << 16 | MLX5_IB_METHOD_DEVX_OBJ_MODIFY:
+      return devx(request);
     case MLX5_IB_OBJECT_UAR << 16 | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
       return alloc_uar(request);
     default:
@@ -164,13 +189,47 @@ int FakeChannel::invoke_write(ib_uverbs_ioctl_hdr& request) {
       response.base.phys_port_cnt = 1;
       response.response_length = sizeof response;
       put(request, UVERBS_ATTR_CORE_OUT, response);
+      put(request, UVERBS_ATTR_UHW_OUT, kernel_.device);
       return 0;
     }
+    case IB_USER_VERBS_CMD_OPEN_XRCD:
+      put(request, UVERBS_ATTR_CORE_OUT, create("XRCD"));
+      return 0;
+    case IB_USER_VERBS_CMD_ALLOC_MW: {
+      const std::uint32_t handle = create("MW");
+      put(request, UVERBS_ATTR_CORE_OUT, ib_uverbs_alloc_mw_resp{.mw_handle = handle, .rkey = handle << 8});
+      return 0;
+    }
+    case IB_USER_VERBS_CMD_CREATE_AH:
+      put(request, UVERBS_ATTR_CORE_OUT, create("AH"));
+      put(request, UVERBS_ATTR_UHW_OUT,
+          mlx5_ib_create_ah_resp{.response_length = 16, .dmac = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55}, .reserved = {}});
+      return 0;
+    case IB_USER_VERBS_CMD_OPEN_QP: {
+      ib_uverbs_create_qp_resp response{};
+      response.qp_handle = create("QP");
+      response.qpn = kernel_.next_qpn++;
+      put(request, UVERBS_ATTR_CORE_OUT, response);
+      return 0;
+    }
+    case IB_USER_VERBS_CMD_REREG_MR: {
+      const auto core = get<ib_uverbs_rereg_mr>(request, UVERBS_ATTR_CORE_IN);
+      kernel_.rereg_mr = {core.flags, core.access_flags};
+      put(request, UVERBS_ATTR_CORE_OUT, ib_uverbs_rereg_mr_resp{.lkey = 0x7700, .rkey = 0x7701});
+      return 0;
+    }
+    case IB_USER_VERBS_EX_CMD_MODIFY_QP | 0x80000000u:
+      kernel_.modifications.push_back(get<ib_uverbs_modify_qp>(request, UVERBS_ATTR_CORE_IN));
+      kernel_.driver_modifications.push_back(get<mlx5_ib_modify_qp>(request, UVERBS_ATTR_UHW_IN));
+      put(request, UVERBS_ATTR_UHW_OUT, kernel_.modify_response);
+      return 0;
     case IB_USER_VERBS_CMD_ALLOC_PD:
       put(request, UVERBS_ATTR_CORE_OUT, create("PD"));
       put(request, UVERBS_ATTR_UHW_OUT, std::uint32_t{0x77});
       return 0;
     case IB_USER_VERBS_CMD_REG_MR: {
+      const auto core = get<ib_uverbs_reg_mr>(request, UVERBS_ATTR_CORE_IN);
+      kernel_.reg_mr = {core.start, core.length, core.hca_va, core.access_flags};
       const std::uint32_t handle = create("MR");
       put(request, UVERBS_ATTR_CORE_OUT,
           ib_uverbs_reg_mr_resp{.mr_handle = handle, .lkey = handle << 8, .rkey = handle << 8});
@@ -210,6 +269,12 @@ int FakeChannel::create_cq(ib_uverbs_ioctl_hdr& request) {
 
 int FakeChannel::create_qp(ib_uverbs_ioctl_hdr& request) {
   kernel_.create_qp = get<mlx5_ib_create_qp>(request, UVERBS_ATTR_UHW_IN);
+  kernel_.create_rss = get<mlx5_ib_create_qp_rss>(request, UVERBS_ATTR_UHW_IN);
+  kernel_.qp_type = get<std::uint32_t>(request, UVERBS_ATTR_CREATE_QP_TYPE);
+  kernel_.qp_attributes.clear();
+  for (unsigned i = 0; i < request.num_attrs; ++i) {
+    kernel_.qp_attributes.insert(request.attrs[i].attr_id);
+  }
   kernel_.qp_capabilities = get<ib_uverbs_qp_cap>(request, UVERBS_ATTR_CREATE_QP_CAP);
   kernel_.qp_user_handle = get<std::uint64_t>(request, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
   kernel_.qp_flags = get<std::uint32_t>(request, UVERBS_ATTR_CREATE_QP_FLAGS);
@@ -217,6 +282,35 @@ int FakeChannel::create_qp(ib_uverbs_ioctl_hdr& request) {
   put(request, UVERBS_ATTR_CREATE_QP_RESP_CAP, kernel_.qp_capabilities);
   put(request, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, kernel_.next_qpn++);
   return 0;
+}
+
+int FakeChannel::create_srq(ib_uverbs_ioctl_hdr& request) {
+  kernel_.create_srq = get<mlx5_ib_create_srq>(request, UVERBS_ATTR_UHW_IN);
+  kernel_.srq_max_wr = get<std::uint32_t>(request, UVERBS_ATTR_CREATE_SRQ_MAX_WR);
+  find(request, UVERBS_ATTR_CREATE_SRQ_HANDLE)->data = create("SRQ");
+  put(request, UVERBS_ATTR_UHW_OUT, mlx5_ib_create_srq_resp{.srqn = 0x99, .reserved = 0});
+  return 0;
+}
+
+// QUERY_HCA_CAP, and changes of queue pairs.
+int FakeChannel::devx(ib_uverbs_ioctl_hdr& request) {
+  const bool general = request.object_id == MLX5_IB_OBJECT_DEVX;
+  constexpr unsigned kGeneralIn = MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, kGeneralOut = MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT;
+  constexpr unsigned kModifyIn = MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, kModifyOut = MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT;
+  const unsigned in_id = general ? kGeneralIn : kModifyIn, out_id = general ? kGeneralOut : kModifyOut;
+  auto* const out = reinterpret_cast<std::byte*>(find(request, out_id)->data);
+  if (general) {
+    if (kernel_.capabilities.empty()) {
+      return EPERM;
+    }
+    std::memcpy(out + 16, kernel_.capabilities.data(), kernel_.capabilities.size());
+    return 0;
+  }
+  const ib_uverbs_attr& in = *find(request, in_id);
+  const auto* const bytes = static_cast<const std::byte*>(input(in));
+  kernel_.devx_modifications.emplace_back(bytes, bytes + in.len);
+  out[0] = std::byte{kernel_.devx_status};
+  return kernel_.devx_status == 0 ? 0 : EREMOTEIO;
 }
 
 int FakeChannel::alloc_uar(ib_uverbs_ioctl_hdr& request) {

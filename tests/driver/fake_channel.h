@@ -28,6 +28,10 @@ struct FakeKernel {
   std::uint32_t max_cqe = (1u << 22) - 1;
   std::uint32_t atomic_cap = 1;
   std::uint32_t uar_pages = 1000;
+  mlx5_ib_query_device_resp device{};  // the driver's part of QUERY_DEVICE
+  // QUERY_HCA_CAP's general group through DEVX, as the device lays it out; empty: DEVX is refused.
+  std::vector<std::byte> capabilities;
+  std::uint8_t link_layer = 2;  // Ethernet
 
   // The request number (1 is the first) that fails, and with what; 0: none. Requests and mmap() count, munmap() and
   // destroying do not unless `fail_destroys`.
@@ -51,7 +55,23 @@ struct FakeKernel {
   ib_uverbs_qp_cap qp_capabilities{};
   std::uint64_t qp_user_handle = 0, cq_user_handle = 0;
   std::uint32_t qp_flags = 0;
+  mlx5_ib_create_srq create_srq{};
+  std::uint32_t srq_max_wr = 0;
+  std::uint32_t qp_type = 0;
+  std::set<unsigned> qp_attributes;  // ids that QP_CREATE had
+  mlx5_ib_create_qp_rss create_rss{};
   std::vector<ib_uverbs_modify_qp> modifications;
+  std::vector<mlx5_ib_modify_qp> driver_modifications;  // of the extended form, each also in `modifications`
+  mlx5_ib_modify_qp_resp modify_response{};             // its answer
+  std::vector<std::vector<std::byte>> devx_modifications;
+  std::uint8_t devx_status = 0;  // firmware's; not 0: refused
+  struct {
+    std::uint64_t start = 0, length = 0, hca_va = 0;
+    std::uint32_t access_flags = 0;
+  } reg_mr;
+  struct {
+    std::uint32_t flags = 0, access_flags = 0;
+  } rereg_mr;
   std::uint32_t reported_qp_state = 0;
   std::vector<std::byte*> uars;  // in the order of allocation, by page id - kFirstPageId
   std::vector<std::uint64_t> uar_types;
@@ -85,7 +105,9 @@ class FakeChannel final : public uapi::Channel {
   int invoke_write(ib_uverbs_ioctl_hdr& request);
   int create_cq(ib_uverbs_ioctl_hdr& request);
   int create_qp(ib_uverbs_ioctl_hdr& request);
+  int create_srq(ib_uverbs_ioctl_hdr& request);
   int alloc_uar(ib_uverbs_ioctl_hdr& request);
+  int devx(ib_uverbs_ioctl_hdr& request);
   int open_pipe(int& write_end);
 
   FakeKernel& kernel_;

@@ -88,6 +88,7 @@ struct GeneralCapabilities {
   bool hca_cap_2{};
   std::uint8_t log_max_srq_sz{};
   std::uint8_t log_max_qp_sz{};
+  std::uint8_t log_dma_mmo_max_size{};  // bytes of one memory-to-memory operation; 0: not told
   bool event_cap{};
   std::uint8_t log_max_qp{};
   bool ece_support{};
@@ -104,10 +105,12 @@ struct GeneralCapabilities {
   std::uint8_t log_max_bsf_list_size{};
   bool null_mkey{};
   std::uint8_t log_max_klm_list_size{};
+  bool qpc_extension{};
   std::uint8_t log_max_ra_req_dc{};
   std::uint8_t log_max_ra_res_dc{};
   bool sig_crc64_xp10{};
   bool sig_crc32c{};
+  bool dma_mmo_sq{};  // memory-to-memory operations on any send queue
   std::uint8_t log_max_ra_req_qp{};
   std::uint8_t log_max_ra_res_qp{};
   std::uint16_t gid_table_size{};   // code: 8 << n entries
@@ -161,6 +164,11 @@ struct GeneralCapabilities {
   std::uint8_t log_max_mcg{};
   std::uint8_t log_max_transport_domain{};
   std::uint8_t log_max_pd{};
+  bool dp_ordering_ooo_all_ud{};  // out-of-order placement of all operations, by transport
+  bool dp_ordering_ooo_all_uc{};
+  bool dp_ordering_ooo_all_xrc{};
+  bool dp_ordering_ooo_all_dc{};
+  bool dp_ordering_ooo_all_rc{};
   std::uint8_t log_max_xrcd{};
   std::uint8_t log_max_rmp{};
   bool aes_xts_single_block_le_tweak{};
@@ -183,12 +191,14 @@ struct GeneralCapabilities {
   bool cqe_compression{};
   std::uint8_t native_port_num{};
   std::uint32_t uctx_cap{};
+  bool dma_mmo_qp{};  // memory-to-memory operations on queue pairs whose context says so
   static constexpr std::string_view kName = "general";
   static constexpr std::size_t kBytes = 256;
   static constexpr auto kFields = Fields{
       Field{"hca_cap_2", &GeneralCapabilities::hca_cap_2, bits(0x4, 31, 31)},
       Field{"log_max_srq_sz", &GeneralCapabilities::log_max_srq_sz, bits(0x10, 31, 24), Format::kDecimal},
       Field{"log_max_qp_sz", &GeneralCapabilities::log_max_qp_sz, bits(0x10, 23, 16), Format::kDecimal},
+      Field{"log_dma_mmo_max_size", &GeneralCapabilities::log_dma_mmo_max_size, bits(0xc, 20, 16), Format::kDecimal},
       Field{"event_cap", &GeneralCapabilities::event_cap, bits(0x10, 15, 15)},
       Field{"log_max_qp", &GeneralCapabilities::log_max_qp, bits(0x10, 4, 0), Format::kDecimal},
       Field{"ece_support", &GeneralCapabilities::ece_support, bits(0x14, 28, 28)},
@@ -206,10 +216,12 @@ struct GeneralCapabilities {
       Field{"log_max_bsf_list_size", &GeneralCapabilities::log_max_bsf_list_size, bits(0x20, 13, 8)},
       Field{"null_mkey", &GeneralCapabilities::null_mkey, bits(0x20, 6, 6)},
       Field{"log_max_klm_list_size", &GeneralCapabilities::log_max_klm_list_size, bits(0x20, 5, 0), Format::kDecimal},
+      Field{"qpc_extension", &GeneralCapabilities::qpc_extension, bits(0x24, 29, 29)},
       Field{"log_max_ra_req_dc", &GeneralCapabilities::log_max_ra_req_dc, bits(0x24, 21, 16), Format::kDecimal},
       Field{"log_max_ra_res_dc", &GeneralCapabilities::log_max_ra_res_dc, bits(0x24, 5, 0), Format::kDecimal},
       Field{"sig_crc64_xp10", &GeneralCapabilities::sig_crc64_xp10, bits(0x28, 24, 24)},
       Field{"sig_crc32c", &GeneralCapabilities::sig_crc32c, bits(0x28, 23, 23)},
+      Field{"dma_mmo_sq", &GeneralCapabilities::dma_mmo_sq, bits(0x28, 12, 12)},
       Field{"log_max_ra_req_qp", &GeneralCapabilities::log_max_ra_req_qp, bits(0x28, 21, 16), Format::kDecimal},
       Field{"log_max_ra_res_qp", &GeneralCapabilities::log_max_ra_res_qp, bits(0x28, 5, 0), Format::kDecimal},
       Field{"gid_table_size", &GeneralCapabilities::gid_table_size, bits(0x2c, 15, 0)},
@@ -265,6 +277,11 @@ struct GeneralCapabilities {
       Field{"log_max_transport_domain", &GeneralCapabilities::log_max_transport_domain, bits(0x64, 28, 24),
             Format::kDecimal},
       Field{"log_max_pd", &GeneralCapabilities::log_max_pd, bits(0x64, 20, 16), Format::kDecimal},
+      Field{"dp_ordering_ooo_all_ud", &GeneralCapabilities::dp_ordering_ooo_all_ud, bits(0x64, 15, 15)},
+      Field{"dp_ordering_ooo_all_uc", &GeneralCapabilities::dp_ordering_ooo_all_uc, bits(0x64, 14, 14)},
+      Field{"dp_ordering_ooo_all_xrc", &GeneralCapabilities::dp_ordering_ooo_all_xrc, bits(0x64, 13, 13)},
+      Field{"dp_ordering_ooo_all_dc", &GeneralCapabilities::dp_ordering_ooo_all_dc, bits(0x64, 12, 12)},
+      Field{"dp_ordering_ooo_all_rc", &GeneralCapabilities::dp_ordering_ooo_all_rc, bits(0x64, 11, 11)},
       Field{"log_max_xrcd", &GeneralCapabilities::log_max_xrcd, bits(0x64, 4, 0), Format::kDecimal},
       Field{"log_max_rmp", &GeneralCapabilities::log_max_rmp, bits(0x70, 28, 24), Format::kDecimal},
       Field{"aes_xts_single_block_le_tweak", &GeneralCapabilities::aes_xts_single_block_le_tweak, bits(0x7c, 14, 14)},
@@ -288,7 +305,8 @@ struct GeneralCapabilities {
       Field{"cqe_128_always", &GeneralCapabilities::cqe_128_always, bits(0xb4, 2, 2)},
       Field{"cqe_compression", &GeneralCapabilities::cqe_compression, bits(0xb4, 0, 0)},
       Field{"native_port_num", &GeneralCapabilities::native_port_num, bits(0xc0, 23, 16), Format::kDecimal},
-      Field{"uctx_cap", &GeneralCapabilities::uctx_cap, bytes(0xd4, 4)}};
+      Field{"uctx_cap", &GeneralCapabilities::uctx_cap, bytes(0xd4, 4)},
+      Field{"dma_mmo_qp", &GeneralCapabilities::dma_mmo_qp, bits(0xe8, 23, 23)}};
 };
 static_assert(layout_is_valid<GeneralCapabilities>());
 static_assert(offset_bits_of(&GeneralCapabilities::log_max_srq_sz) == 0x10 * 8);
