@@ -183,8 +183,6 @@ struct GeneralCapabilities {
   std::uint32_t device_frequency_mhz{};
   std::uint32_t device_frequency_khz{};
   std::uint32_t num_of_uars_per_page{};
-  bool qpc_extension{};
-  bool dma_mmo_qp{};  // copies by MMO work requests, on QPs whose context extension allows it
   std::uint8_t log_max_dci_stream_channels{};
   std::uint8_t log_max_dci_errored_streams{};
   bool cqe_128_always{};
@@ -296,8 +294,6 @@ struct GeneralCapabilities {
       Field{"device_frequency_mhz", &GeneralCapabilities::device_frequency_mhz, bytes(0x98, 4), Format::kDecimal},
       Field{"device_frequency_khz", &GeneralCapabilities::device_frequency_khz, bytes(0x9c, 4), Format::kDecimal},
       Field{"num_of_uars_per_page", &GeneralCapabilities::num_of_uars_per_page, bytes(0xa4, 4), Format::kDecimal},
-      Field{"qpc_extension", &GeneralCapabilities::qpc_extension, bits(0x24, 29, 29)},
-      Field{"dma_mmo_qp", &GeneralCapabilities::dma_mmo_qp, bits(0xe8, 23, 23)},
       Field{"log_max_dci_stream_channels", &GeneralCapabilities::log_max_dci_stream_channels, bits(0xb0, 20, 16),
             Format::kDecimal},
       Field{"log_max_dci_errored_streams", &GeneralCapabilities::log_max_dci_errored_streams, bits(0xb0, 12, 8),
