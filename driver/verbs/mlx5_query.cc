@@ -81,13 +81,14 @@ void set_driver_parts(const mlx5_ib_query_device_resp& driver, Parts& parts, mlx
   parts.set(MLX5DV_CONTEXT_MASK_DCI_STREAMS, to.dci_streams_caps, all.dci_streams_caps);
 }
 
-// On-demand paging of DC and copies by work request are not asked for: none.
-void set_device_parts(uapi::Commands& commands, Parts& parts, mlx5dv_context& to) {
-  const DeviceCapabilities capabilities = query_capabilities(commands);
+// On-demand paging of DC is not asked for: none.
+void set_device_parts(Context& context, Parts& parts, mlx5dv_context& to) {
+  const DeviceCapabilities capabilities = query_capabilities(context.commands());
   parts.set(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD, to.sig_caps, capabilities.signature);
   parts.set(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD, to.crypto_caps, capabilities.crypto);
   parts.set(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, to.dc_odp_caps, 0U);
-  parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length, std::size_t{0});
+  parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length,
+            std::size_t{context.capabilities().max_memcpy_bytes});
 }
 
 void set_clock_parts(ContextObject& object, Parts& parts, mlx5dv_context& to) {
@@ -112,7 +113,7 @@ int query_mlx5_device(ibv_context* context, mlx5dv_context* attributes) {
   attributes->version = 0;
   attributes->flags = device_flags(answer->driver.base, kernel);
   set_driver_parts(answer->driver.base, parts, *attributes);
-  set_device_parts(object.native->commands(), parts, *attributes);
+  set_device_parts(*object.native, parts, *attributes);
   set_clock_parts(object, parts, *attributes);
   parts.set(MLX5DV_CONTEXT_MASK_DYN_BFREGS, attributes->max_dynamic_bfregs, std::uint32_t{kernel.num_dyn_bfregs});
   parts.set(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, attributes->flow_action_flags,

@@ -389,14 +389,12 @@ TEST_P(ErrorsTest, OpcodeThatTheDeviceDoesNotKnow) {
   EXPECT_EQ(pair.b->state(), QpState::kRts);
 }
 
+// The entry says where the result goes; its length is eight bytes whatever it says, as the stock driver has it.
 TEST_P(ErrorsTest, AtomicOfOtherThanEightBytes) {
   Pair pair(options());
   const Sge piece = pair.a->sge(0, 4);
   pair.a->post(pair.fetch_add(1, {&piece, 1}, 0, 1));
-  const auto sends = pair.a->wait_sends(1);
-  ASSERT_EQ(text(sends), "1 01/01");
-  EXPECT_EQ(static_cast<int>(sends[0].status), IBV_WC_LOC_LEN_ERR);
-  expect_dead(*pair.a);
+  EXPECT_EQ(text(pair.a->wait_sends(1)), "1 ok");
 }
 
 // Linux takes away the right to read and to do atomics where nothing of them may be outstanding (mlx5_ib qp.c).
