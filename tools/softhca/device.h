@@ -14,7 +14,7 @@ namespace softhca {
 struct DeviceOptions {
   std::string name = "mlx5_0";
   wire::EndpointOptions endpoint;
-  std::string restrictions;  // capabilities to do without (hca::restrict_profile())
+  std::string restrictions{};  // capabilities to do without (hca::restrict_profile())
 };
 
 // Options from the environment: UMLX5_SOFT_ADDR (an IPv4 address of this machine), UMLX5_SOFT_PCAP (a capture file, in
