@@ -1,8 +1,11 @@
 #include "tools/softhca/hca/process_memory.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -15,22 +18,30 @@
 namespace softhca::hca {
 namespace {
 
-struct sigaction previous_segv;
-struct sigaction previous_bus;
+// Handlers for faults that are not the device's. A handler may run on any thread at any time, so a change of them is a
+// new one of these, and the old ones stay.
+struct Previous {
+  struct sigaction segv {
+  }, bus{};
+};
+std::mutex change;
+std::atomic<const Previous*> previous{nullptr};
+std::atomic<bool> installed{false};  // the device's handlers
 
-void chain(const struct sigaction& previous, int signal_number, siginfo_t* info, void* context) {
-  if ((previous.sa_flags & SA_SIGINFO) != 0) {
-    previous.sa_sigaction(signal_number, info, context);
+void chain(const struct sigaction& next, int signal_number, siginfo_t* info, void* context) {
+  if ((next.sa_flags & SA_SIGINFO) != 0) {
+    next.sa_sigaction(signal_number, info, context);
     return;
   }
-  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(signal_number);
+  if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
+    next.sa_handler(signal_number);
     return;
   }
   // The default action: back to the faulting instruction without a handler, so that a core dump shows the right place.
-  struct sigaction fallback {};
-  fallback.sa_handler = SIG_DFL;
-  sigaction(signal_number, &fallback, nullptr);
+  // All zero is SIG_DFL. Not by sigaction(), which may have been interposed.
+  constexpr std::size_t kSignalSetBytes = 8;
+  constexpr std::uint64_t kDefault[4] = {};
+  syscall(SYS_rt_sigaction, signal_number, kDefault, nullptr, kSignalSetBytes);
 }
 
 // The program counter of the instruction that faulted.
@@ -50,7 +61,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     program_counter(context) = reinterpret_cast<std::intptr_t>(softhca_guarded_failed);
     return;
   }
-  chain(signal_number == SIGBUS ? previous_bus : previous_segv, signal_number, info, context);
+  const Previous& next = *previous.load(std::memory_order_acquire);
+  chain(signal_number == SIGBUS ? next.bus : next.segv, signal_number, info, context);
 }
 
 void install_once() {
@@ -60,8 +72,13 @@ void install_once() {
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous_segv);
-    sigaction(SIGBUS, &action, &previous_bus);
+    auto* const found = new Previous;
+    sigaction(SIGSEGV, nullptr, &found->segv);
+    sigaction(SIGBUS, nullptr, &found->bus);
+    previous.store(found, std::memory_order_release);
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+    installed.store(true, std::memory_order_release);
   });
 }
 
@@ -132,6 +149,24 @@ std::optional<std::uint64_t> ProcessMemory::fetch_add(std::uint64_t address, std
   }
   announce_acquire(pointer(address));
   return before;
+}
+
+bool program_sigaction(int signal_number, const struct sigaction* action, struct sigaction* old) {
+  if (!installed.load(std::memory_order_acquire)) {
+    return false;
+  }
+  const std::lock_guard lock(change);
+  auto next = *previous.load(std::memory_order_relaxed);
+  struct sigaction& handler = signal_number == SIGBUS ? next.bus : next.segv;
+  const struct sigaction before = handler;
+  if (action != nullptr) {
+    handler = *action;
+    previous.store(new Previous(next), std::memory_order_release);
+  }
+  if (old != nullptr) {
+    *old = before;
+  }
+  return true;
 }
 
 }  // namespace softhca::hca

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tools/softhca/hca/process_memory.h"
 #include "tools/softhca/preload/sysfs_tree.h"
 #include "tools/softhca/source.h"
 
@@ -416,4 +418,27 @@ UMLX5_INTERPOSED int socket(int domain, int type, int protocol) {
   }
   UMLX5_NEXT(socket);
   return real(domain, type, protocol);
+}
+
+// The device's handlers of memory faults stay in front of the program's.
+UMLX5_INTERPOSED int sigaction(int signal_number, const struct sigaction* action, struct sigaction* old) noexcept {
+  UMLX5_NEXT(sigaction);
+  if ((signal_number == SIGSEGV || signal_number == SIGBUS) &&
+      softhca::hca::program_sigaction(signal_number, action, old)) {
+    return 0;
+  }
+  return real(signal_number, action, old);
+}
+
+UMLX5_INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler) noexcept {
+  UMLX5_NEXT(signal);
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  if ((signal_number == SIGSEGV || signal_number == SIGBUS) &&
+      softhca::hca::program_sigaction(signal_number, &action, &old)) {
+    return old.sa_handler;
+  }
+  return real(signal_number, handler);
 }

@@ -1,9 +1,11 @@
 #include "tools/softhca/hca/process_memory.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -115,6 +117,32 @@ TEST_F(ProcessMemoryTest, ThreadsFaultEachOnTheirOwn) {
   for (std::thread& thread : threads) {
     thread.join();
   }
+}
+
+// What a shim does with a program's call of sigaction().
+TEST_F(ProcessMemoryTest, HandlersOfTheProgramComeAfterTheDevices) {
+  static std::atomic<int> calls;
+  static std::byte* unreachable;
+  struct sigaction action {
+  }, before{}, now{};
+  action.sa_sigaction = [](int, siginfo_t* info, void*) {
+    EXPECT_EQ(info->si_addr, unreachable);
+    ++calls;
+    mprotect(unreachable, 1, PROT_READ | PROT_WRITE);
+  };
+  action.sa_flags = SA_SIGINFO;
+  ASSERT_TRUE(program_sigaction(SIGSEGV, &action, &before));
+  ASSERT_TRUE(program_sigaction(SIGSEGV, nullptr, &now));
+  EXPECT_EQ(now.sa_sigaction, action.sa_sigaction);
+  std::array<std::byte, 8> some{};
+  EXPECT_FALSE(memory_.read(at(2 * kPage), some));  // the device's own fault
+  EXPECT_EQ(calls, 0);
+  unreachable = static_cast<std::byte*>(mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(unreachable, MAP_FAILED);
+  *static_cast<volatile std::byte*>(unreachable) = std::byte{1};
+  EXPECT_EQ(calls, 1);
+  munmap(unreachable, kPage);
+  ASSERT_TRUE(program_sigaction(SIGSEGV, &before, nullptr));
 }
 
 using ProcessMemoryDeathTest = ProcessMemoryTest;

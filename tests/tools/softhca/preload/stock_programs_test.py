@@ -25,6 +25,8 @@ class StockPrograms(unittest.TestCase):
         result = environment_with("tools/softhca/preload/libumlx5_preload.so")
         if self.libraries is not None:
             result["LD_LIBRARY_PATH"] = os.path.abspath(self.libraries)
+        # As `umlx5 run` sets it; and UCX's choice of transports.
+        result.update(UCX_MEM_EVENTS="n", UCX_TLS="rc_verbs,ud_verbs:aux", UCX_NET_DEVICES="mlx5_0:1")
         return result
 
     def pair(self, program, *arguments):
@@ -83,6 +85,9 @@ class StockPrograms(unittest.TestCase):
             with self.subTest(program):
                 self.assertIn("#bytes", self.pair(program, "-F", "-x", "0", *arguments))
 
+    def test_ucx(self):
+        self.assertIn("Final:", self.pair("ucx_perftest", "-t", "tag_lat", "-n", "100", "-w", "5", "-s", "64"))
+
 
 class ProgramsWithOwnLibraries(StockPrograms):
     libraries = "driver/verbs/lib"
@@ -96,6 +101,7 @@ class ProgramsWithOwnLibraries(StockPrograms):
     def test_ucx_finds_its_transports(self):
         done = subprocess.run(["ucx_info", "-d"], env=self.environment(), stdout=subprocess.PIPE, text=True,
                               timeout=TIME_LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stdout)
         for transport in ("rc_verbs", "ud_verbs"):
             self.assertIn(f"Transport: {transport}", done.stdout)
 
