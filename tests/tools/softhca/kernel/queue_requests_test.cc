@@ -237,7 +237,7 @@ TEST_F(ExCreateQpTest, IsChecked) {
   refused(EINVAL, [&] { asked.send_cq_handle = pd; });      // a handle of another object
   refused(EOPNOTSUPP, [&] { asked.create_flags = IB_UVERBS_QP_CREATE_SCATTER_FCS; });
   refused(EOPNOTSUPP, [&] { asked.create_flags = IB_UVERBS_QP_CREATE_CVLAN_STRIPPING; });
-  refused(EOPNOTSUPP, [&] { asked.qp_type = IB_UVERBS_QPT_DRIVER; });
+  refused(EINVAL, [&] { asked.qp_type = IB_UVERBS_QPT_DRIVER; });  // neither a DCI nor a DCT
   refused(EINVAL, [&] { asked.qp_type = 6; });
   asked = good;
   EXPECT_EQ(create(), 0);
