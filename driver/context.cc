@@ -11,6 +11,7 @@
 #include "driver/context_state.h"
 #include "driver/hca_capabilities.h"
 #include "driver/log.h"
+#include "driver/mkey_capabilities.h"
 #include "uapi/device_query.h"
 #include "uapi/events.h"
 #include "uapi/pd.h"
@@ -142,6 +143,7 @@ Expected<std::unique_ptr<Context>> Context::start(std::unique_ptr<State> state, 
     if ((query->driver.base.flags & uapi::kMlx5QueryDeviceOutOfOrderPlacement) == 0) {
       state->capabilities.out_of_order = {};  // the kernel would not ask for it
     }
+    query_mkey_capabilities(*state->commands, state->capabilities);
   }
   if (auto result = state->uars.open(*state->commands, response.bf_reg_size, options.total_blueflame_registers);
       !result) {
@@ -189,6 +191,7 @@ Context::~Context() {
   const auto cqs = close_all(state.cqs, "CQs", [](Cq& cq) { return Cq::destroy(cq); });
   const auto channels = close_all(state.channels, "completion channels", CompletionChannel::destroy);
   const auto ahs = close_all(state.ahs, "AHs", Ah::destroy);
+  const auto mkeys = close_all(state.mkeys, "mkeys", Mkey::destroy);
   const auto windows = close_all(state.windows, "memory windows", MemoryWindow::destroy);
   const auto regions = close_all(state.regions, "memory regions", MemoryRegion::destroy);
   const auto xrcds = close_all(state.xrcds, "XRC domains", Xrcd::destroy);
@@ -209,6 +212,7 @@ Context::~Context() {
   delete_all(cqs);
   delete_all(channels);
   delete_all(ahs);
+  delete_all(mkeys);
   delete_all(windows);
   delete_all(regions);
   delete_all(xrcds);

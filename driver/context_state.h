@@ -11,6 +11,7 @@
 #include "driver/context.h"
 #include "driver/cq.h"
 #include "driver/memory_window.h"
+#include "driver/mkey.h"
 #include "driver/pd.h"
 #include "driver/qp.h"
 #include "driver/qp_geometry.h"
@@ -45,6 +46,8 @@ struct Context::State {
   doorbell::RecordPool records;
   UarPool uars;
 
+  MkeyTable mkey_table;
+
   std::mutex mutex;
   ResourceList<Pd> pds;
   ResourceList<MemoryRegion> regions;
@@ -54,6 +57,7 @@ struct Context::State {
   ResourceList<Srq> srqs;
   ResourceList<Ah> ahs;
   ResourceList<MemoryWindow> windows;
+  ResourceList<Mkey> mkeys;
   ResourceList<Xrcd> xrcds;
   ResourceList<ThreadDomain> thread_domains;
 

@@ -187,8 +187,14 @@ class Locked {
   doorbell::Spinlock* lock_;
 };
 
+wqe::CqeOpcode opcode_of(const std::byte* cqe) {
+  return wqe::cqe_opcode(static_cast<std::uint8_t>(cqe[wqe::kCqeOpOwnOffset]));
+}
+
+bool is_signature_error(const std::byte* cqe) { return opcode_of(cqe) == wqe::CqeOpcode::kSignatureError; }
+
 bool is_responders(const std::byte* cqe) {
-  const wqe::CqeOpcode opcode = wqe::cqe_opcode(static_cast<std::uint8_t>(cqe[wqe::kCqeOpOwnOffset]));
+  const wqe::CqeOpcode opcode = opcode_of(cqe);
   return opcode != wqe::CqeOpcode::kRequester && opcode != wqe::CqeOpcode::kRequesterError;
 }
 
@@ -200,7 +206,8 @@ void Cq::forget(const Qp& qp) {
     forget_owner();
   }
   forget_if([&](const std::byte* cqe) {
-    if (number_of(cqe) != qp.user_index_) {
+    // A signature error is a key's, and has other fields where the number is.
+    if (is_signature_error(cqe) || number_of(cqe) != qp.user_index_) {
       return false;
     }
     if (qp.srq_ != nullptr && is_responders(cqe)) {
@@ -216,7 +223,7 @@ void Cq::forget(const Srq& srq) {
   if (cached_owner_.srq == &srq) {
     forget_owner();
   }
-  forget_if([&](const std::byte* cqe) { return number_of(cqe) == srq.user_index_; });
+  forget_if([&](const std::byte* cqe) { return !is_signature_error(cqe) && number_of(cqe) == srq.user_index_; });
 }
 
 void Cq::forget_owner() {

@@ -120,6 +120,7 @@ class Cq : public ResourceHook {
   bool take(const std::byte* cqe, std::uint8_t op_own, TakenCqe& taken);
   bool take_unusual(TakenCqe& taken);
   bool leave_out(const TakenCqe& taken);
+  void tell_mkey(const TakenCqe& taken);
   CompletionStatus scatter(const TakenCqe& taken);
   static void fill(const TakenCqe& taken, Completion& completion);
   const QueueOwner* owner_of(const std::byte* cqe);

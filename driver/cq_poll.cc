@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "driver/context_state.h"
 #include "driver/cq.h"
 #include "driver/log.h"
 #include "driver/qp.h"
@@ -58,6 +59,10 @@ namespace umlx5 {
 
 // Errors, and entries that are nobody's completion: then false.
 [[gnu::noinline]] bool Cq::take_unusual(TakenCqe& taken) {
+  if (taken.kind() == wqe::CqeOpcode::kSignatureError) {
+    tell_mkey(taken);
+    return false;
+  }
   const bool requester = taken.kind() == wqe::CqeOpcode::kRequesterError;
   const QueueOwner* const owner = taken.owner;
   if (owner == nullptr || (!requester && taken.kind() != wqe::CqeOpcode::kResponderError)) {
@@ -85,6 +90,15 @@ namespace umlx5 {
     log(LogLevel::kInfo, describe(completion));
   }
   return true;
+}
+
+void Cq::tell_mkey(const TakenCqe& taken) {
+  const auto cqe = wqe::load<wqe::SignatureErrorCqe>(taken.cqe);
+  if (!context_->state().mkey_table.tell(cqe)) {
+    leave_out(taken);
+  } else if (log_enabled(LogLevel::kInfo)) {
+    log(LogLevel::kInfo, fmt::format("CQ {:#x}: {}", cqn_, wqe::print(cqe)));
+  }
 }
 
 // An entry that is nobody's completion is consumed all the same.

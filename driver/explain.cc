@@ -102,6 +102,7 @@ int errno_of(Refusal refusal) {
     case Refusal::kNone:
       return 0;
     case Refusal::kFull:
+    case Refusal::kKeyLayout:
       return ENOMEM;
     case Refusal::kNoAtomics:
       return EOPNOTSUPP;

@@ -128,6 +128,9 @@ Expected<void> Pd::destroy(Pd& pd) {
     for (const MemoryRegion& region : state.regions) {
       users.add_if(&region.pd() == &pd && &region != pd.scratch_, "MR with lkey", region.lkey());
     }
+    for (const Mkey& mkey : state.mkeys) {
+      users.add_if(&mkey.pd() == &pd, "mkey", mkey.lkey());
+    }
     for (const MemoryWindow& window : state.windows) {
       users.add_if(&window.pd() == &pd, "MW with rkey", window.rkey());
     }

@@ -21,9 +21,11 @@ class Context;
 class Ah;
 class MemoryRegion;
 class MemoryWindow;
+class Mkey;
 class Pd;
 class Qp;
 class Srq;
+struct MkeyOptions;
 struct QpOptions;
 struct SrqOptions;
 enum class MemoryWindowType : std::uint8_t;
@@ -63,6 +65,8 @@ class Pd : public ResourceHook {
   Expected<Owned<MemoryRegion>> register_memory(std::span<std::byte> memory, AccessFlags access);
   Expected<Owned<MemoryRegion>> register_memory(const MemoryRequest& request);
   Expected<Owned<MemoryRegion>> register_dmabuf(const DmabufRequest& request);
+  // Errors: EINVAL (too many entries), EOPNOTSUPP (no signatures or encryption in the device), what DEVX says.
+  Expected<Owned<Mkey>> create_mkey(const MkeyOptions& options);
   Expected<Owned<MemoryWindow>> alloc_memory_window(MemoryWindowType type);
   // Errors: EINVAL for a port that is not there or, on Ethernet, an address without a GID; ENOENT and the like when
   // the kernel finds no way to the destination.

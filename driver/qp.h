@@ -23,6 +23,10 @@ namespace umlx5 {
 class Context;
 class Cq;
 class MemoryRegion;
+class Mkey;
+struct MkeyChange;
+struct MkeyLimits;
+struct MkeyWqes;
 class Pd;
 struct QpGeometry;
 class Srq;
@@ -157,6 +161,14 @@ class Qp : public ResourceHook {
   // come back flushed.
   PostResult post_send(std::span<const SendWr> requests) { return send_.post(requests); }
   PostResult post_recv(std::span<const RecvWr> requests) { return recv_.post(requests); }
+  // Posts what changes `mkey`: one to three requests, of which the last is signalled (CompletionOpcode::kUmr) if
+  // `flags` or the QP say so. Requests that use the key may follow at once. All or nothing; errors: ENOMEM (queue full,
+  // layout too long for key or queue), EINVAL, EOPNOTSUPP.
+  Expected<void> configure_mkey(Mkey& mkey, const MkeyChange& change, SendFlags flags, std::uint64_t wr_id);
+  MkeyLimits mkey_limits() const;
+  // In SQD, which a signature error leads to (signature pipelining): makes the requests with `wr_id` that the device
+  // has not begun do nothing; they complete all the same. How many. EINVAL in another state.
+  Expected<std::size_t> cancel_sends(std::uint64_t wr_id);
   // Why `request` is refused now, in words; empty if it would be taken.
   std::string explain_refusal(const SendWr& request) const;
   std::string explain_refusal(const RecvWr& request) const;
@@ -222,6 +234,7 @@ class Qp : public ResourceHook {
   void set_state(QpState state);
   void forget_completions();
   bool is_dct() const { return dc_type_ == DcType::kDct; }
+  std::string refuse_mkey(Refusal refusal, const MkeyWqes& wqes) const;
   std::string name() const;  // "QP 0x12"
 
   SendQueue send_;

@@ -13,6 +13,8 @@
 
 namespace umlx5 {
 
+struct MkeyWqes;
+
 // Bytes to be put into a WQE.
 struct InlinePiece {
   const void* address = nullptr;
@@ -54,6 +56,7 @@ class SendBuilder {
   void start() {
     position_ = queue_->position_;
     refusal_ = Refusal::kNone;
+    steps_open_ = false;
     wqe_ = nullptr;
   }
 
@@ -93,6 +96,25 @@ class SendBuilder {
     }
   }
 
+  // The requests that change a memory key, whole: WQEs of build_mkey_wqes() for key `key`. The last one alone
+  // completes.
+  void configure_key(std::uint32_t key, const MkeyWqes& wqes, SendFlags flags, std::uint64_t wr_id);
+
+  // Such requests may take steps of their own. Between these two nothing else can be begun or completed.
+  void open_steps() {
+    end_request();
+    if (refusal_ == Refusal::kNone) {
+      refusal_ = Refusal::kKeyChange;
+      steps_open_ = true;
+    }
+  }
+  void close_steps() {
+    refusal_ = Refusal::kNone;
+    steps_open_ = false;
+  }
+  bool steps_open() const { return steps_open_; }
+  bool refused() const { return refusal_ != Refusal::kNone; }
+
   // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.
   void raw(const std::byte* wqe, std::uint64_t wr_id);
 
@@ -124,7 +146,8 @@ class SendBuilder {
 
   // Takes nothing more: complete() returns `refusal`.
   void refuse(Refusal refusal) {
-    refusal_ = refusal_ == Refusal::kNone ? refusal : refusal_;
+    refusal_ = refusal_ == Refusal::kNone || steps_open_ ? refusal : refusal_;
+    steps_open_ = false;
     wqe_ = nullptr;
   }
 
@@ -146,6 +169,8 @@ class SendBuilder {
   void abort() { wqe_ = nullptr; }
 
  private:
+  void key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<const std::byte> body, std::uint64_t wr_id,
+               std::uint8_t fm_ce_se);
   void set_data(unsigned data_octowords, Refusal if_refused) {
     if (data_octowords == SendRing::kRefused) [[unlikely]] {
       return refuse(if_refused);
@@ -169,6 +194,7 @@ class SendBuilder {
   SendQueue* queue_;
   SendQueue::Position position_{};
   Refusal refusal_ = Refusal::kNone;
+  bool steps_open_ = false;
   std::byte* wqe_ = nullptr;  // of the request that was begun; null if there is none to add to
   std::byte* data_ = nullptr;
   const std::byte* last_ = nullptr;

@@ -154,6 +154,10 @@ class SendQueue {
     return refusal;
   }
 
+  // Makes those with `wr_id` among the requests from WQEBB `from` (its low 16 bits) on do nothing; they complete all
+  // the same, as what they were. How many. Only while the device takes none.
+  std::size_t cancel(std::uint16_t from, std::uint64_t wr_id);
+
   // What a request was, as its completion needs to know.
   struct Completed {
     std::uint64_t wr_id;

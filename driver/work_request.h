@@ -68,6 +68,8 @@ enum class Refusal : std::uint8_t {
   kUnsupported,    // a step that the driver does not build
   kNoDestination,  // a datagram without an address
   kRawLength,      // a WQE made elsewhere without length, or longer than the queue's
+  kKeyChange,      // a change of a memory key that it cannot take, or whose steps are not those that it needs
+  kKeyLayout,      // what changes a memory key is longer than the queue's WQEs
   kWindow,         // a binding of more than 2^31 bytes
 };
 

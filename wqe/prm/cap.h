@@ -337,7 +337,8 @@ static_assert(offset_bits_of(&AtomicCapabilities::atomic_operations) == 0x10 * 8
 
 // Encryption capabilities (crypto_caps of rdma-core's mlx5_ifc.h).
 struct CryptoCapabilities {
-  bool wrapped_crypto_operational{};     // keys can be imported wrapped by others
+  bool wrapped_crypto_operational{};  // keys can be imported wrapped by others
+  bool wrapped_crypto_going_to_commissioning{};
   std::uint8_t wrapped_import_method{};  // 4: AES; 0: keys come in plain text
   std::uint8_t log_max_num_deks{};
   std::uint16_t failed_selftests{};
@@ -345,6 +346,8 @@ struct CryptoCapabilities {
   static constexpr std::size_t kBytes = 256;
   static constexpr auto kFields =
       Fields{Field{"wrapped_crypto_operational", &CryptoCapabilities::wrapped_crypto_operational, bits(0x0, 31, 31)},
+             Field{"wrapped_crypto_going_to_commissioning", &CryptoCapabilities::wrapped_crypto_going_to_commissioning,
+                   bits(0x0, 30, 30)},
              Field{"wrapped_import_method", &CryptoCapabilities::wrapped_import_method, bits(0x0, 7, 0)},
              Field{"log_max_num_deks", &CryptoCapabilities::log_max_num_deks, bits(0x4, 20, 16), Format::kDecimal},
              Field{"failed_selftests", &CryptoCapabilities::failed_selftests, bits(0x8, 31, 16)}};

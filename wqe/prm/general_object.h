@@ -15,7 +15,7 @@
 namespace umlx5::wqe::prm {
 
 // The bit 1 << value of GeneralCapabilities::general_obj_types tells that the device has the type.
-enum class GeneralObjectType : std::uint16_t { kEncryptionKey = 0xc };
+enum class GeneralObjectType : std::uint16_t { kEncryptionKey = 0xc, kCryptoLogin = 0x1f };
 
 // What every command on general objects begins with. Op_mod is the object type here.
 struct GeneralObjectIn {
@@ -67,5 +67,23 @@ struct EncryptionKey {
 };
 static_assert(layout_is_valid<EncryptionKey>());
 static_assert(offset_bits_of(&EncryptionKey::key) == 0x40 * 8);
+
+// A login to a device that imports wrapped keys (crypto_login_obj).
+struct CryptoLogin {
+  std::uint8_t state{};  // 0: valid
+  std::uint32_t credential_pointer{};
+  std::uint32_t session_import_kek{};
+  std::array<std::uint8_t, 48> credential{};
+  bool valid() const { return state == 0; }
+  static constexpr std::string_view kName = "crypto_login_obj";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields =
+      Fields{Field{"state", &CryptoLogin::state, bits(0x10, 27, 24)},
+             Field{"credential_pointer", &CryptoLogin::credential_pointer, bits(0x10, 23, 0)},
+             Field{"session_import_kek", &CryptoLogin::session_import_kek, bits(0x14, 23, 0)},
+             Field{"credential", &CryptoLogin::credential, bytes(0x40, 48)}};
+};
+static_assert(layout_is_valid<CryptoLogin>());
+static_assert(offset_bits_of(&CryptoLogin::credential) == 0x40 * 8);
 
 }  // namespace umlx5::wqe::prm

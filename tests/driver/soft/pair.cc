@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "driver/dv_flags.h"
+
 namespace umlx5::testing {
 namespace {
 
@@ -46,7 +48,8 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
                            .recv_cq = recv_cq.get(),
                            .srq = srq.get(),
                            .capacity = options.capacity,
-                           .signal_all = options.signal_all}));
+                           .signal_all = options.signal_all,
+                           .dv_create_flags = options.signature_pipelining ? dv::kSignaturePipelining : 0}));
 }
 
 QpAddress End::address(std::uint32_t psn) const {

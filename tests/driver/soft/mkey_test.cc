@@ -1,0 +1,382 @@
+// Memory keys that work requests configure, through real transfers: layouts, signatures with published check values,
+// errors that are told, and queues that stop at them.
+#include "driver/mkey.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/driver/soft/pair.h"
+
+namespace umlx5::testing {
+namespace {
+
+using Field = SignatureMismatch::Field;
+
+constexpr std::size_t kFrom = 0, kTo = 128 * 1024;
+
+EndOptions key_options() {
+  EndOptions options;
+  options.capacity.max_inline_bytes = 512;
+  return options;
+}
+PairOptions pair_options(Topology topology) { return {.topology = topology, .a = key_options(), .b = key_options()}; }
+
+Owned<Mkey> make_key(End& end, MkeyOptions options) {
+  options.max_entries = options.max_entries != 0 ? options.max_entries : 4;
+  return must(end.pd->create_mkey(options));
+}
+
+// Configures and waits for the one completion that tells of it.
+void configure(End& end, Mkey& mkey, const MkeyChange& change) {
+  must(end.qp->configure_mkey(mkey, change, SendFlag::kSignaled, 99));
+  const auto completions = end.wait_sends(1);
+  ASSERT_EQ(text(completions), "99 ok");
+  EXPECT_EQ(completions[0].opcode, CompletionOpcode::kUmr);
+}
+
+Sge key_sge(const Mkey& mkey, std::uint64_t offset, std::uint32_t bytes) { return {offset, bytes, mkey.lkey()}; }
+
+// A SEND from `from` to `to`.
+void send(Pair& pair, const Sge& from, const Sge& to) {
+  pair.b->post(RecvWr{.wr_id = 2, .sges = {&to, 1}});
+  pair.a->post(Pair::send(1, {&from, 1}));
+  EXPECT_EQ(text(pair.a->wait_sends(1)), "1 ok");
+  EXPECT_EQ(text(pair.b->wait_receives(1)), "2 ok");
+}
+
+std::string hex(const std::byte* from, std::size_t bytes) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    out += fmt::format("{:02x}", std::to_integer<unsigned>(from[i]));
+  }
+  return out;
+}
+
+class MkeyTest : public SoftTest {
+ protected:
+  Pair pair_{pair_options(GetParam())};
+  End& a_ = *pair_.a;
+  End& b_ = *pair_.b;
+};
+INSTANTIATE_TEST_SUITE_P(Soft, MkeyTest, ::testing::Values(Topology::kTwoDevices, Topology::kLoopback), name_of);
+
+TEST_P(MkeyTest, ListGathersAndScatters) {
+  const auto key_a = make_key(a_, {}), key_b = make_key(b_, {});
+  a_.fill(kFrom, 8192, 1);
+  const Sge from[] = {a_.sge(kFrom, 100), a_.sge(kFrom + 4000, 3000), a_.sge(kFrom + 1000, 24)};
+  const Sge to[] = {b_.sge(kTo + 5000, 2000), b_.sge(kTo, 1124)};
+  configure(a_, *key_a, {.access = Access::kLocalWrite, .layout = ListLayout{from}});
+  configure(b_, *key_b, {.access = Access::kLocalWrite, .layout = ListLayout{to}});
+  send(pair_, key_sge(*key_a, 0, 3124), key_sge(*key_b, 0, 3124));
+  std::vector<std::byte> sent;
+  for (const Sge& sge : from) {
+    const auto* at = reinterpret_cast<const std::byte*>(sge.address);
+    sent.insert(sent.end(), at, at + sge.length_bytes);
+  }
+  EXPECT_EQ(std::memcmp(b_.at(kTo + 5000), sent.data(), 2000), 0);
+  EXPECT_EQ(std::memcmp(b_.at(kTo), sent.data() + 2000, 1124), 0);
+}
+
+TEST_P(MkeyTest, InterleavedByAPeersWriteAndRead) {
+  const auto key = make_key(b_, {});
+  const InterleavedSge entries[] = {{.address = b_.address_of(kTo), .bytes = 8, .skip = 2, .lkey = b_.region->lkey()},
+                                    {b_.address_of(kTo + 1000), 4, 12, b_.region->lkey()}};
+  configure(b_, *key,
+            {.access = Access::kLocalWrite | Access::kRemoteWrite | AccessFlags(Access::kRemoteRead),
+             .layout = InterleavedLayout{.repeat = 100, .entries = entries}});
+  a_.fill(kFrom, 1200, 3);
+  const Sge from = a_.sge(kFrom, 1200), back = a_.sge(kFrom + 4096, 1200);
+  SendWr write = pair_.write(1, {&from, 1}, 0);
+  write.remote_address = 0;
+  write.rkey = key->rkey();
+  SendWr read = write;
+  read.opcode = SendOpcode::kRdmaRead;
+  read.wr_id = 2;
+  read.sges = {&back, 1};
+  a_.post(write);
+  a_.post(read);
+  EXPECT_EQ(text(a_.wait_sends(2)), "1 ok, 2 ok");
+  for (std::size_t turn = 0; turn < 100; ++turn) {
+    EXPECT_EQ(std::memcmp(b_.at(kTo + turn * 10), a_.at(kFrom + turn * 12), 8), 0);
+    EXPECT_EQ(std::memcmp(b_.at(kTo + 1000 + turn * 16), a_.at(kFrom + turn * 12 + 8), 4), 0);
+  }
+  EXPECT_EQ(std::memcmp(a_.at(kFrom + 4096), a_.at(kFrom), 1200), 0);
+}
+
+TEST_P(MkeyTest, BoundsAndRightsHoldAtEveryLevel) {
+  const auto inner = make_key(a_, {}), outer = make_key(a_, {});
+  const Sge memory = a_.sge(kFrom, 64);
+  const Sge too_much{0, 65, inner->lkey()};
+  configure(a_, *inner, {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}});
+  configure(a_, *outer, {.access = Access::kLocalWrite, .layout = ListLayout{{&too_much, 1}}});
+  b_.post_receives(1, 2);
+  const Sge good = key_sge(*outer, 0, 64), bad = key_sge(*outer, 0, 65);
+  a_.post(Pair::send(1, {&good, 1}));
+  EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
+  a_.post(Pair::send(2, {&bad, 1}));
+  EXPECT_EQ(text(a_.wait_sends(1)), "2 04/51");  // local protection
+}
+
+// ---- Signatures, with check values that others have published ----
+
+SignatureBlock on_wire(const std::variant<T10Dif, CrcSignature>& signature) {
+  return {.wire = SignatureDomain{.signature = signature}, .check_mask = 0xff};
+}
+SignatureBlock in_memory(const std::variant<T10Dif, CrcSignature>& signature) {
+  return {.memory = SignatureDomain{.signature = signature}, .check_mask = 0xff};
+}
+
+// What a 512-byte block looks like at the other side, which knows of no signatures.
+std::string signature_of(Pair& pair, const SignatureBlock& block, std::byte fill, std::size_t signature_bytes) {
+  const auto key = make_key(*pair.a, {.signatures = true});
+  std::memset(pair.a->at(kFrom), std::to_integer<int>(fill), 512);
+  const Sge memory = pair.a->sge(kFrom, 512);
+  configure(*pair.a, *key, {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}, .signature = block});
+  send(pair, key_sge(*key, 0, 512), pair.b->sge(kTo, static_cast<std::uint32_t>(512 + signature_bytes)));
+  EXPECT_EQ(std::memcmp(pair.b->at(kTo), pair.a->at(kFrom), 512), 0);
+  return hex(pair.b->at(kTo + 512), signature_bytes);
+}
+
+TEST_P(MkeyTest, PublishedGuards) {
+  constexpr std::uint64_t kOnes32 = 0xffffffff;
+  // T10 SBC-3: CRC of 32 zero bytes is 0; a sector of zeros likewise. Application and reference tag follow.
+  EXPECT_EQ(
+      signature_of(pair_, on_wire(T10Dif{.application_tag = 0xabcd, .reference_tag = 0x01234567}), std::byte{0}, 8),
+      "0000abcd01234567");
+  // Bit by bit in Python: polynomial 8bb7 (which gives the published d0db for "123456789"); reflected 82f63b78 (which
+  // gives RFC 3720's 8a9136aa for 32 zero bytes).
+  EXPECT_EQ(signature_of(pair_, on_wire(T10Dif{}), std::byte{0xff}, 8), "e6a1000000000000");
+  EXPECT_EQ(signature_of(pair_, on_wire(CrcSignature{CrcType::kCrc32c, kOnes32}), std::byte{0}, 4), "c0edfc30");
+  // zlib.crc32(bytes(512)) = b2aa7578, least significant byte first.
+  EXPECT_EQ(signature_of(pair_, on_wire(CrcSignature{CrcType::kCrc32, kOnes32}), std::byte{0}, 4), "7875aab2");
+}
+
+// Generated on one side's wire, checked and stripped on the other's, over many blocks and packets.
+TEST_P(MkeyTest, WhatOneAddsTheOtherStrips) {
+  constexpr std::uint32_t kBlocks = 20, kBytes = kBlocks * 512;
+  const T10Dif dif{
+      .background = 0xffff, .application_tag = 0x1234, .reference_tag = 77, .increment_reference_tag = true};
+  const auto key_a = make_key(a_, {.signatures = true}), key_b = make_key(b_, {.signatures = true});
+  a_.fill(kFrom, kBytes, 5);
+  const Sge from = a_.sge(kFrom, kBytes), to = b_.sge(kTo, kBytes);
+  configure(a_, *key_a, {.access = Access::kLocalWrite, .layout = ListLayout{{&from, 1}}, .signature = on_wire(dif)});
+  configure(b_, *key_b,
+            {.access = Access::kLocalWrite | Access::kRemoteWrite | AccessFlags(Access::kRemoteRead),
+             .layout = ListLayout{{&to, 1}},
+             .signature = on_wire(dif)});
+  send(pair_, key_sge(*key_a, 0, kBytes), key_sge(*key_b, 0, kBytes));
+  EXPECT_EQ(std::memcmp(b_.at(kTo), a_.at(kFrom), kBytes), 0);
+
+  // By a write, and by a read in pieces that begin inside of blocks.
+  std::memset(b_.at(kTo), 0, kBytes);
+  const Sge whole = key_sge(*key_a, 0, kBytes);
+  SendWr request = pair_.write(1, {&whole, 1}, 0);
+  request.remote_address = 0;
+  request.rkey = key_b->rkey();
+  a_.post(request);
+  EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
+  EXPECT_EQ(std::memcmp(b_.at(kTo), a_.at(kFrom), kBytes), 0);
+  const std::vector<std::byte> sent(a_.at(kFrom), a_.at(kFrom) + kBytes);
+  std::memset(a_.at(kFrom), 0, kBytes);
+  request.opcode = SendOpcode::kRdmaRead;
+  a_.post(request);
+  EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
+  EXPECT_EQ(std::memcmp(a_.at(kFrom), sent.data(), kBytes), 0);
+  EXPECT_EQ(must(key_a->check()), std::nullopt);
+  EXPECT_EQ(must(key_b->check()), std::nullopt);
+}
+
+// Both domains have blocks of one structure: a guard that is not checked is passed on as it came.
+TEST_P(MkeyTest, SignaturesArePassedOn) {
+  const SignatureDomain domain{T10Dif{.application_tag = 0x1111, .reference_tag = 5}};
+  const auto key = make_key(a_, {.signatures = true});
+  std::memset(a_.at(kFrom), 0, 520);
+  std::memcpy(a_.at(kFrom + 512), "\xde\xad\x11\x11\x00\x00\x00\x05", 8);
+  const Sge from = a_.sge(kFrom, 520);
+  configure(
+      a_, *key,
+      {.access = Access::kLocalWrite,
+       .layout = ListLayout{{&from, 1}},
+       .signature = SignatureBlock{.memory = domain, .wire = domain, .check_mask = signature_mask::kApplicationTag}});
+  send(pair_, key_sge(*key, 0, 520), b_.sge(kTo, 520));
+  EXPECT_EQ(hex(b_.at(kTo + 512), 8), "dead111100000005");
+  EXPECT_EQ(must(key->check()), std::nullopt);
+}
+
+// ---- What does not match ----
+
+struct Corruption {
+  std::size_t offset;  // in block 1 of 3, data and signature
+  Field field;
+  std::uint64_t expected, actual;  // 0: not looked at
+};
+
+TEST_P(MkeyTest, EachFieldThatIsWrongIsTold) {
+  constexpr std::uint32_t kBlocks = 3;
+  const T10Dif dif{.application_tag = 0xabcd, .reference_tag = 100, .increment_reference_tag = true};
+  const Corruption cases[] = {{.offset = 100, .field = Field::kGuard, .expected = 0, .actual = 0},
+                              {512, Field::kGuard, 0xff00, 0x0000},
+                              {514, Field::kApplicationTag, 0x54cd, 0xabcd},
+                              {519, Field::kReferenceTag, 0x9a, 101}};
+  const auto key = make_key(a_, {.signatures = true});
+  const Sge memory = a_.sge(kFrom, kBlocks * 520);
+  bool first = true;
+  for (const Corruption& corruption : cases) {
+    SCOPED_TRACE(corruption.offset);
+    std::memset(a_.at(kFrom), 0, kBlocks * 520);
+    for (std::uint32_t block = 0; block < kBlocks; ++block) {
+      const std::uint8_t tail[] = {0, 0, 0xab, 0xcd, 0, 0, 0, static_cast<std::uint8_t>(100 + block)};
+      std::memcpy(a_.at(kFrom + block * 520 + 512), tail, sizeof tail);
+    }
+    *a_.at(kFrom + 520 + corruption.offset) ^= std::byte{0xff};
+    // Once told of an error, the key tells of the next after a change that says nothing of signatures.
+    MkeyChange change{.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}};
+    if (std::exchange(first, false)) {
+      change.signature = in_memory(dif);
+    }
+    configure(a_, *key, change);
+    send(pair_, key_sge(*key, 0, kBlocks * 512), b_.sge(kTo, kBlocks * 512));  // goes on all the same
+    const auto mismatch = must(key->check());
+    ASSERT_TRUE(mismatch);
+    EXPECT_EQ(mismatch->field, corruption.field);
+    EXPECT_FALSE(mismatch->on_wire);
+    EXPECT_EQ(mismatch->offset_bytes, 520u + 512);
+    if (corruption.actual != 0 || corruption.expected != 0) {
+      EXPECT_EQ(mismatch->expected, corruption.expected);
+      EXPECT_EQ(mismatch->actual, corruption.actual);
+    } else {
+      EXPECT_EQ(mismatch->expected, 0u);
+      EXPECT_NE(mismatch->actual, 0u);
+    }
+    EXPECT_EQ(must(key->check()), std::nullopt);  // told once
+  }
+}
+
+TEST_P(MkeyTest, OneErrorIsToldUntilTheKeyIsChanged) {
+  const auto key = make_key(a_, {.signatures = true});
+  const Sge memory = a_.sge(kFrom, 516);
+  std::memset(a_.at(kFrom), 0, 516);  // no CRC32 of anything
+  configure(
+      a_, *key,
+      {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}, .signature = in_memory(CrcSignature{})});
+  send(pair_, key_sge(*key, 0, 512), b_.sge(kTo, 512));
+  EXPECT_TRUE(must(key->check()));
+  send(pair_, key_sge(*key, 0, 512), b_.sge(kTo, 512));
+  EXPECT_FALSE(must(key->check()));
+  configure(a_, *key, {});
+  send(pair_, key_sge(*key, 0, 512), b_.sge(kTo, 512));
+  EXPECT_TRUE(must(key->check()));
+}
+
+// What arrives is checked by who receives it.
+TEST_P(MkeyTest, AReceiverTellsOfTheWire) {
+  const auto key = make_key(b_, {.signatures = true});
+  const Sge memory = b_.sge(kTo, 512);
+  configure(b_, *key,
+            {.access = Access::kLocalWrite,
+             .layout = ListLayout{{&memory, 1}},
+             .signature = on_wire(CrcSignature{CrcType::kCrc32c, 0xffffffff})});
+  std::memset(a_.at(kFrom), 0, 516);
+  send(pair_, a_.sge(kFrom, 516), key_sge(*key, 0, 512));
+  const auto mismatch = must(key->check());
+  ASSERT_TRUE(mismatch);
+  EXPECT_TRUE(mismatch->on_wire);
+  EXPECT_EQ(mismatch->expected, 0u);
+  EXPECT_EQ(mismatch->actual, 0x30fcedc0u);
+}
+
+TEST_P(MkeyTest, AKeyTakesNoMoreThanItIsMadeFor) {
+  const auto plain = make_key(a_, {});
+  const auto refused = a_.qp->configure_mkey(*plain, {.signature = on_wire(T10Dif{})}, {}, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().errno_value, EINVAL);
+  const auto unchecked = plain->check();
+  ASSERT_FALSE(unchecked);
+  EXPECT_EQ(unchecked.error().errno_value, EINVAL);
+  const std::vector<Sge> sges(5);
+  const auto long_layout = a_.qp->configure_mkey(*plain, {.layout = ListLayout{sges}}, {}, 1);
+  ASSERT_FALSE(long_layout);
+  EXPECT_EQ(long_layout.error().errno_value, ENOMEM);
+  EXPECT_FALSE(a_.pd->create_mkey({.max_entries = 65536}));
+}
+
+// A queue that has no room for all requests of a change takes none of them, and the key is as it was.
+TEST_P(MkeyTest, AFullQueueTakesNoPart) {
+  const auto key = make_key(a_, {.signatures = true});
+  const std::uint32_t room = a_.qp->capacity().max_send_wr;
+  const SignatureBlock both{.memory = SignatureDomain{T10Dif{}}, .wire = SignatureDomain{T10Dif{}}};
+  std::uint32_t taken = 0;
+  Expected<void> result;
+  while (taken <= room && (result = a_.qp->configure_mkey(*key, {.signature = both}, {}, taken))) {
+    taken += 3;
+  }
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().errno_value, ENOMEM);
+  EXPECT_EQ(taken, room / 3 * 3);
+}
+
+// ---- Pipelining ----
+
+TEST_P(MkeyTest, AQueueStopsAtAnErrorIfItIsToldTo) {
+  for (const bool stops : {false, true}) {
+    SCOPED_TRACE(stops);
+    PairOptions options = pair_options(GetParam());
+    options.a.signature_pipelining = stops;
+    Pair pair(options);
+    End &a = *pair.a, &b = *pair.b;
+    const auto key = make_key(a, {.signatures = true});
+    const Sge memory = a.sge(kFrom, 516), data = key_sge(*key, 0, 512), response = a.sge(kFrom, 16);
+    std::memset(a.at(kFrom), 0, 516);
+    configure(
+        a, *key,
+        {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}, .signature = in_memory(CrcSignature{})});
+    b.post_receives(1, 2);
+    SendWr write = pair.write(1, {&data, 1}, kTo);
+    write.flags = {};
+    SendWr answer = Pair::send(2, {&response, 1});
+    answer.flags = SendFlag::kSignaled | SendFlag::kFence;
+    a.post(write);
+    a.post(answer);
+    if (!stops) {
+      EXPECT_EQ(text(a.wait_sends(1)), "2 ok");
+      EXPECT_TRUE(must(key->check()));
+      continue;
+    }
+    const auto event = must(a.context.next_async_event(std::chrono::duration_cast<std::chrono::milliseconds>(kLimit)));
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->type, 5u);  // IBV_EVENT_SQ_DRAINED
+    a.expect_quiet();
+    b.expect_quiet();
+    EXPECT_TRUE(must(key->check()));
+    EXPECT_EQ(must(a.qp->cancel_sends(3)), 0u);
+    EXPECT_EQ(must(a.qp->cancel_sends(2)), 1u);
+    a.post(Pair::send(3, {&response, 1}));
+    uapi::QpAttributes attributes{};
+    attributes.state = static_cast<std::uint8_t>(QpState::kRts);
+    attributes.current_state = static_cast<std::uint8_t>(QpState::kSqd);
+    ASSERT_TRUE(a.qp->modify(attributes, 1u << 0 | 1u << 1));  // IBV_QP_STATE, IBV_QP_CUR_STATE
+    const auto completions = a.wait_sends(2);
+    EXPECT_EQ(text(completions), "2 ok, 3 ok");
+    EXPECT_EQ(completions[0].opcode, CompletionOpcode::kSend);  // as which it was posted
+    EXPECT_EQ(text(b.wait_receives(1)), "1 ok");                // one SEND only
+  }
+}
+
+TEST_P(MkeyTest, CancellingNeedsAStoppedQueue) {
+  const auto refused = a_.qp->cancel_sends(1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().errno_value, EINVAL);
+}
+
+}  // namespace
+}  // namespace umlx5::testing
