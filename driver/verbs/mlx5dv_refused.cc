@@ -65,23 +65,6 @@ UMLX5_REFUSES_NULL(mlx5dv_create_flow_action_modify_header)
 UMLX5_REFUSES_NULL(mlx5dv_create_flow_action_packet_reformat)
 UMLX5_REFUSES_NULL(mlx5dv_create_steering_anchor)
 
-// Encryption.
-UMLX5_REFUSES(mlx5dv_crypto_login)
-UMLX5_REFUSES(mlx5dv_crypto_login_query_state)
-UMLX5_REFUSES(mlx5dv_crypto_logout)
-UMLX5_REFUSES(mlx5dv_dek_destroy)
-UMLX5_REFUSES(mlx5dv_dek_query)
-UMLX5_REFUSES(mlx5dv_crypto_login_destroy)
-UMLX5_REFUSES(mlx5dv_crypto_login_query)
-UMLX5_REFUSES_NULL(mlx5dv_dek_create)
-UMLX5_REFUSES_NULL(mlx5dv_crypto_login_create)
-
-// Mkeys.
-UMLX5_REFUSES(mlx5dv_destroy_mkey)
-UMLX5_REFUSES(_mlx5dv_mkey_check)
-UMLX5_REFUSES(mlx5dv_qp_cancel_posted_send_wrs)
-UMLX5_REFUSES_NULL(mlx5dv_create_mkey)
-
 // Scheduling and link aggregation of queue pairs.
 UMLX5_REFUSES(mlx5dv_modify_qp_lag_port)
 UMLX5_REFUSES(mlx5dv_query_qp_lag_port)

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "driver/ah.h"
 #include "driver/allocator.h"
@@ -65,7 +66,9 @@ struct ContextObject {
   std::unique_ptr<Context> native;
   bool single_threaded = false;  // MLX5_SINGLE_THREADED is 1: no queue takes a lock
   Clocks clocks;
-  std::unique_ptr<Allocator> allocator;  // mlx5dv_set_context_attr(): who provides queue memory
+  std::unique_ptr<Allocator> allocator;             // mlx5dv_set_context_attr(): who provides queue memory
+  std::mutex crypto_mutex;                          // guards `crypto_login`
+  mlx5dv_crypto_login_obj* crypto_login = nullptr;  // of mlx5dv_crypto_login()
 };
 inline ContextObject& object_of(ibv_context* context) {
   return containing(&containing(context, &verbs_context::context), &ContextObject::verbs);

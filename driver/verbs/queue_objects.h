@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -16,6 +17,7 @@
 #include "driver/send_builder.h"
 #include "driver/srq.h"
 #include "driver/types.h"
+#include "driver/verbs/mkey_objects.h"
 #include "driver/verbs/objects.h"
 
 namespace umlx5::verbs {
@@ -87,6 +89,7 @@ struct QpObject {
   QueueLock send_lock;              // held from wr_start to wr_complete or wr_abort
   QueueLock receive_lock;
   SendBuilder builder{nullptr};
+  std::unique_ptr<MkeySteps> mkey_steps;  // from the first request that changes a key on
   mlx5dv_qp_ex dv{};
   bool is_extended = false;  // the program asked for wr_*
   Owned<Qp> native;
@@ -110,6 +113,10 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* requests, ibv_recv_wr** bad);
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* requests, ibv_recv_wr** bad);
 // work_requests.cc: installs the wr_* functions that a queue of this transport has.
 void set_builders(QpObject& qp, SendTransport transport);
+// mkey_requests.cc: installs those that change memory keys.
+void set_mkey_steps(mlx5dv_qp_ex& dv);
+// How many were cancelled, or a negative errno.
+int cancel_sends(QpObject& qp, std::uint64_t wr_id);
 // poll.cc
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions);
 int req_notify_cq(ibv_cq* cq, int solicited_only);

@@ -15,6 +15,7 @@ namespace {
     case Refusal::kFull:
     case Refusal::kSges:
     case Refusal::kInline:
+    case Refusal::kKeyLayout:
       return ENOMEM;
     case Refusal::kNoAtomics:
     case Refusal::kWindow:
@@ -141,10 +142,10 @@ void raw_wqe(mlx5dv_qp_ex* dv, const void* wqe) {
   object.builder.raw(static_cast<const std::byte*>(wqe), object.ex.wr_id);
 }
 
-// Operations on memory keys that this library does not build: complete() refuses what they are part of.
+// Operations that this library does not build: complete() refuses what they are part of.
 template <typename... Arguments>
 void refuse(mlx5dv_qp_ex* dv, Arguments...) {
-  log(LogLevel::kError, "work requests that configure memory keys or copy memory are not supported");
+  log(LogLevel::kError, "work requests that copy memory are not supported");
   object_of(dv).builder.refuse(Refusal::kUnsupported);
 }
 
@@ -179,14 +180,7 @@ void set_connected(ibv_qp_ex& ex, bool reliable) {
 }
 
 void set_mkey_operations(mlx5dv_qp_ex& dv) {
-  dv.wr_mr_interleaved = refuse;
-  dv.wr_mr_list = refuse;
-  dv.wr_mkey_configure = refuse;
-  dv.wr_set_mkey_access_flags = refuse;
-  dv.wr_set_mkey_layout_list = refuse;
-  dv.wr_set_mkey_layout_interleaved = refuse;
-  dv.wr_set_mkey_sig_block = refuse;
-  dv.wr_set_mkey_crypto = refuse;
+  set_mkey_steps(dv);
   dv.wr_memcpy = refuse;
 }
 
