@@ -59,6 +59,7 @@ run_program() {
     export LD_LIBRARY_PATH="$top/bazel-bin/driver/verbs/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   fi
   cd -- "$here"
+  command -v -- "$1" >/dev/null || run_fail "there is no program '$1'"
   # UCX's memory hooks replace munmap() in the shim too, and so would unmap a device's doorbell pages behind its back.
   export UCX_MEM_EVENTS=${UCX_MEM_EVENTS:-n}
   export LD_PRELOAD="$top/bazel-bin/tools/softhca/preload/libumlx5_preload.so${LD_PRELOAD:+:$LD_PRELOAD}"
