@@ -33,8 +33,8 @@ milliseconds left_until(steady_clock::time_point deadline) {
 }
 
 // What a stranger sent, made fit for a line of text.
-std::string printable(std::string_view bytes) {
-  std::string text(bytes.substr(0, 40));
+std::string printable(std::string_view bytes, std::size_t at_most = 40) {
+  std::string text(bytes.substr(0, at_most));
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '.');
   return text;
@@ -220,7 +220,7 @@ Expected<json> Exchange::receive(std::string_view type, milliseconds timeout) {
   }
   const std::string& got = message["type"].get_ref<const std::string&>();
   if (got == "error" && message.contains("text") && message["text"].is_string()) {
-    return fail(EREMOTEIO, "the other side gave up: " + message["text"].get<std::string>());
+    return fail(EREMOTEIO, "the other side gave up: " + printable(message["text"].get_ref<const std::string&>(), 400));
   }
   if (got != type) {
     return fail(EPROTO, fmt::format("the other side sent '{}' where '{}' was due", printable(got), type));

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -68,6 +70,9 @@ void add_test_options(CLI::App& app, TestArguments& arguments, std::vector<std::
   app.add_option("--seed", options.seed, "the payloads' seed")->capture_default_str();
   app.add_option("--timeout", arguments.timeout_seconds, "seconds to wait for the other side")
       ->check(CLI::Range(0.01, 86400.0))
+      ->check([](const std::string& text) {  // which the range lets pass
+        return std::isnan(std::strtod(text.c_str(), nullptr)) ? "'" + text + "' is not a number of seconds" : "";
+      })
       ->capture_default_str();
   app.add_option("--json", options.json_path, "write the result to this file; - for standard output");
   app.add_option("--exchange-fd", options.exchange_fd)->group("");

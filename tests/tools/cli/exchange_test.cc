@@ -110,6 +110,12 @@ TEST(Exchange, ThePeersReasonIsPassedOn) {
   }
 }
 
+TEST(Exchange, ThePeersReasonDoesNotReachTheTerminalRaw) {
+  Pair pair;
+  pair.raw("{\"type\":\"error\",\"text\":\"\\u001b[31mboo\\n\\u0000x\"}\n");
+  EXPECT_EQ(pair.left->receive("x", kLong).error().what, "the other side gave up: .[31mboo..x");
+}
+
 TEST(Exchange, GarbageIsNamed) {
   for (const std::string garbage : {"GET / HTTP/1.1\r\n", "[1]\n", "{\"type\":3}\n", "\xff\xfe\n", "\n"}) {
     Pair pair;

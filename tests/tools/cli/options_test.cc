@@ -122,6 +122,7 @@ TEST(Options, BadValuesAreOneLineThatNamesThem) {
            {"lat --mtu 1500", "1500"},
            {"lat --port 70000", "70000"},
            {"lat --timeout 0", "--timeout"},
+           {"lat --timeout nan", "--timeout"},
            {"lat --nonsense", "--nonsense"},
            {"lat a b", "b"},
            {"lat --server host", "--server takes no host"},
