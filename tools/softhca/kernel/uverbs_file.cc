@@ -21,11 +21,14 @@ constexpr std::size_t kPageBytes = 4096;
 // mlx5's dynamic mappings start at this command; the page index follows in two parts.
 constexpr std::uint64_t kFirstDynamicCommand = 9;
 
+// Not a failure but what the caller wants to know: ENOSPC tells a probe that there is such a method, ENODATA that a
+// table's entry is empty.
+bool is_answer(int error) { return error == 0 || error == ENOSPC || error == ENODATA; }
+
 void log_result(std::string_view what, int error) {
-  if (error != 0 && log_enabled(LogLevel::kInfo)) {
-    log(LogLevel::kInfo, fmt::format("{}: {}", what, std::strerror(error)));
-  } else if (error == 0 && log_enabled(LogLevel::kDebug)) {
-    log(LogLevel::kDebug, fmt::format("{}: done", what));
+  const LogLevel level = is_answer(error) ? LogLevel::kDebug : LogLevel::kInfo;
+  if (log_enabled(level)) {
+    log(level, fmt::format("{}: {}", what, error == 0 ? "done" : std::strerror(error)));
   }
 }
 
