@@ -151,7 +151,7 @@ def targets(filters):
 
 # The library is also built for 64-bit Arm, and its formats, doorbells, barriers and what is in assembly are tested
 # under emulation.
-AARCH64 = (["--config=aarch64"], ["//wqe/...", "//doorbell/...", "//uapi/...", "//driver/...", "//tests/wqe/...",
+AARCH64 = (["--config=aarch64"], ["//wqe/...", "//doorbell/...", "//uapi/...", "//driver:all", "//tests/wqe/...",
                                   "//tests/doorbell/...", "//tests/tools/softhca/hca:process_memory_test"])
 
 
