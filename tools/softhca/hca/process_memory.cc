@@ -23,6 +23,7 @@ namespace {
 struct Previous {
   struct sigaction segv {
   }, bus{};
+  const Previous* older = nullptr;
 };
 std::mutex change;
 std::atomic<const Previous*> previous{nullptr};
@@ -156,7 +157,9 @@ bool program_sigaction(int signal_number, const struct sigaction* action, struct
     return false;
   }
   const std::lock_guard lock(change);
-  auto next = *previous.load(std::memory_order_relaxed);
+  const Previous* const current = previous.load(std::memory_order_relaxed);
+  Previous next = *current;
+  next.older = current;
   struct sigaction& handler = signal_number == SIGBUS ? next.bus : next.segv;
   const struct sigaction before = handler;
   if (action != nullptr) {
