@@ -30,22 +30,6 @@ namespace {
 // GRH NxtHdr of an InfiniBand transport header (InfiniBand specification, 8.3).
 constexpr std::uint8_t kTransportHeaderNext = 0x1b;
 
-uapi::AddressVector to_vector(const ibv_ah_attr& from) {
-  uapi::AddressVector to;
-  std::memcpy(to.dgid.data(), from.grh.dgid.raw, to.dgid.size());
-  to.flow_label = from.grh.flow_label;
-  to.sgid_index = from.grh.sgid_index;
-  to.hop_limit = from.grh.hop_limit;
-  to.traffic_class = from.grh.traffic_class;
-  to.dlid = from.dlid;
-  to.sl = from.sl;
-  to.src_path_bits = from.src_path_bits;
-  to.static_rate = from.static_rate;
-  to.is_global = from.is_global != 0;
-  to.port = from.port_num;
-  return to;
-}
-
 // ::ffff:a.b.c.d of an address in network order.
 Gid mapped_gid(std::uint32_t ipv4) {
   Gid gid{};
@@ -156,8 +140,24 @@ Expected<std::array<std::uint8_t, 6>> resolve_by_kernel(uapi::Commands& commands
 
 }  // namespace
 
+uapi::AddressVector address_vector(const ibv_ah_attr& from) {
+  uapi::AddressVector to;
+  std::memcpy(to.dgid.data(), from.grh.dgid.raw, to.dgid.size());
+  to.flow_label = from.grh.flow_label;
+  to.sgid_index = from.grh.sgid_index;
+  to.hop_limit = from.grh.hop_limit;
+  to.traffic_class = from.grh.traffic_class;
+  to.dlid = from.dlid;
+  to.sl = from.sl;
+  to.src_path_bits = from.src_path_bits;
+  to.static_rate = from.static_rate;
+  to.is_global = from.is_global != 0;
+  to.port = from.port_num;
+  return to;
+}
+
 ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes) {
-  auto native = native_of(pd).create_ah(to_vector(attributes));
+  auto native = native_of(pd).create_ah(address_vector(attributes));
   if (!native) {
     report(native.error());
     errno = errno == ENODATA ? EINVAL : errno;  // an empty source GID is a bad argument of this call
@@ -203,7 +203,7 @@ int resolve_ethernet(ibv_context* context, const ibv_ah_attr& attributes, std::u
   if (!source) {
     return -report(source.error());
   }
-  const auto found = resolve_by_kernel(commands, to_vector(attributes));
+  const auto found = resolve_by_kernel(commands, address_vector(attributes));
   if (!found) {
     return -report(found.error());
   }

@@ -5,7 +5,11 @@
 
 #include <cstdint>
 
+#include "uapi/qp.h"
+
 namespace umlx5::verbs {
+
+uapi::AddressVector address_vector(const ibv_ah_attr& attributes);
 
 ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attributes);
 int destroy_ah(ibv_ah* ah);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "driver/verbs/address_handles.h"
 #include "driver/verbs/queue_objects.h"
 #include "driver/verbs/queues.h"
 #include "driver/verbs/report.h"
@@ -15,22 +16,6 @@ namespace umlx5::verbs {
 namespace {
 
 constexpr std::uint32_t kMellanoxPciVendor = 0x15b3;
-
-uapi::AddressVector native_address(const ibv_ah_attr& attr) {
-  uapi::AddressVector address;
-  std::ranges::copy(attr.grh.dgid.raw, address.dgid.begin());
-  address.flow_label = attr.grh.flow_label;
-  address.sgid_index = attr.grh.sgid_index;
-  address.hop_limit = attr.grh.hop_limit;
-  address.traffic_class = attr.grh.traffic_class;
-  address.dlid = attr.dlid;
-  address.sl = attr.sl;
-  address.src_path_bits = attr.src_path_bits;
-  address.static_rate = attr.static_rate;
-  address.is_global = attr.is_global != 0;
-  address.port = attr.port_num;
-  return address;
-}
 
 ibv_ah_attr verbs_address(const uapi::AddressVector& address) {
   ibv_ah_attr attr{};
@@ -59,8 +44,8 @@ uapi::QpAttributes native_attributes(const ibv_qp_attr& attr, int mask) {
   native.sq_psn = attr.sq_psn;
   native.destination_qpn = attr.dest_qp_num;
   native.access = attr.qp_access_flags;
-  native.primary = native_address(attr.ah_attr);
-  native.alternate = native_address(attr.alt_ah_attr);
+  native.primary = address_vector(attr.ah_attr);
+  native.alternate = address_vector(attr.alt_ah_attr);
   native.pkey_index = attr.pkey_index;
   native.alternate_pkey_index = attr.alt_pkey_index;
   native.notify_when_drained = attr.en_sqd_async_notify;
