@@ -18,7 +18,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/compare/record.h"
+
 namespace {
+
+using umlx5::compare::Digest;
+using umlx5::compare::Random;
 
 constexpr std::size_t kBlock = 64;
 constexpr std::uint8_t kSetPsv = 0x20;
@@ -28,48 +33,6 @@ constexpr unsigned kMostChanges = 3;
   std::fprintf(stderr, "mkey_bytes: %s: %s\n", what, std::strerror(errno));
   std::exit(1);
 }
-
-// SplitMix64: the same numbers wherever it runs.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
-  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(next() % bound); }
-  bool chance(std::uint32_t percent) { return below(100) < percent; }
-
- private:
-  std::uint64_t state_;
-};
-
-struct Digest {
-  bool show = false;
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-
-  void add(const char* what, const std::uint8_t* data, std::size_t count) {
-    if (show) {
-      std::printf("  %s", what);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      hash = (hash ^ data[i]) * 0x100000001b3;
-      if (show) {
-        std::printf("%s%02x", i % 16 == 0 ? "\n    " : i % 4 == 0 ? " " : "", data[i]);
-      }
-    }
-    if (show) {
-      std::printf("\n");
-    }
-  }
-  void number(const char* what, std::uint64_t value) {
-    std::uint8_t bytes[8];
-    std::memcpy(bytes, &value, sizeof bytes);
-    add(what, bytes, sizeof bytes);
-  }
-};
 
 struct Device {
   ibv_context* context = nullptr;
@@ -214,7 +177,7 @@ unsigned add_wqes(const Queue& queue, std::uint32_t from, std::uint32_t to, Dige
     if (wqe[3] == kSetPsv) {
       std::fill_n(wqe.begin() + 12, 4, 0);  // immediate
     }
-    digest.add(wqe[3] == kSetPsv ? "SET_PSV" : "UMR", wqe.data(), wqe.size());
+    digest.bytes(wqe[3] == kSetPsv ? "SET_PSV" : "UMR", wqe.data(), wqe.size());
     from = (from + (octowords + 3) / 4) & 0xffff;
     ++count;
   }
@@ -375,7 +338,7 @@ void run(const Device& device, std::uint64_t seed, bool show) {
   }
   const auto position = static_cast<std::uint32_t>(seed % queue.blocks);
   advance(device, queue, position);
-  Digest digest{.show = show};
+  Digest digest(show);
   digest.number("entries", attr.max_entries);
   for (unsigned i = 0; i < kMostChanges && change(device, queue, key, random, digest); ++i) {
   }
@@ -383,7 +346,7 @@ void run(const Device& device, std::uint64_t seed, bool show) {
               key.signs      ? (key.encrypts ? "both" : "signature")
               : key.encrypts ? "encryption"
                              : "plain",
-              position, static_cast<unsigned long>(digest.hash));
+              position, static_cast<unsigned long>(digest.value()));
   if (mlx5dv_destroy_mkey(key.mkey) != 0 || ibv_destroy_qp(queue.qp) != 0) {
     die("destroy");
   }
