@@ -11,7 +11,6 @@
 #include "driver/context_state.h"
 #include "driver/hca_capabilities.h"
 #include "driver/log.h"
-#include "driver/mkey_capabilities.h"
 #include "uapi/device_query.h"
 #include "uapi/events.h"
 #include "uapi/pd.h"
@@ -143,7 +142,6 @@ Expected<std::unique_ptr<Context>> Context::start(std::unique_ptr<State> state, 
     if ((query->driver.base.flags & uapi::kMlx5QueryDeviceOutOfOrderPlacement) == 0) {
       state->capabilities.out_of_order = {};  // the kernel would not ask for it
     }
-    query_mkey_capabilities(*state->commands, state->capabilities);
   }
   if (auto result = state->uars.open(*state->commands, response.bf_reg_size, options.total_blueflame_registers);
       !result) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "driver/log.h"
 #include "uapi/devx.h"
@@ -15,7 +16,6 @@ namespace {
 
 namespace prm = wqe::prm;
 
-constexpr std::uint16_t kCurrent = 1;  // QUERY_HCA_CAP's op_mod: the group moved up by one, and this
 constexpr std::uint64_t kMaxMemcpyBytes = std::uint64_t{1} << 31;  // 31 bits of a data segment
 
 HcaCapabilities from_device(const prm::GeneralCapabilities& device, std::uint32_t max_recv_wr) {
@@ -39,21 +39,58 @@ HcaCapabilities from_device(const prm::GeneralCapabilities& device, std::uint32_
   return capabilities;
 }
 
+constexpr std::uint8_t kImportWrappedByAes = 4;  // CryptoCapabilities::wrapped_import_method
+
+template <typename Capabilities>
+Expected<Capabilities> query_group(uapi::Commands& commands, prm::CapabilityGroup group) {
+  constexpr unsigned kCurrent = 1;  // not the highest that could be set
+  std::array<std::byte, prm::QueryHcaCapIn::kBytes> in{};
+  std::array<std::byte, prm::kCapabilityOffset + prm::kCapabilityBytes> out{};
+  wqe::store(in.data(), prm::QueryHcaCapIn{.header = {.opcode = prm::Opcode::kQueryHcaCap,
+                                                      .op_mod = static_cast<std::uint16_t>(
+                                                          static_cast<unsigned>(group) << 1 | kCurrent)}});
+  if (auto done = uapi::devx_general(commands, in, out); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  return wqe::load<Capabilities>(out.data() + prm::kCapabilityOffset);
+}
+
+// What concerns the signatures and encryption of memory keys.
+void set_mkey_capabilities(uapi::Commands& commands, const prm::GeneralCapabilities& device,
+                           HcaCapabilities& capabilities) {
+  if (device.sho && device.sigerr_domain_and_sig_type) {
+    capabilities.signatures = true;
+    capabilities.signature_block_4048 = device.sig_block_4048;
+    capabilities.signature_crc32c = device.sig_crc32c;
+    capabilities.signature_crc64 = device.sig_crc64_xp10;
+  }
+  capabilities.general_objects = device.general_obj_types;
+  capabilities.encrypts_one_block = device.aes_xts_single_block_le_tweak || device.aes_xts_multi_block_be_tweak;
+  capabilities.encrypts_many_blocks = device.aes_xts_multi_block_be_tweak;
+  capabilities.crypto = device.crypto;
+  if (!device.crypto) {
+    return;
+  }
+  if (const auto crypto = query_group<prm::CryptoCapabilities>(commands, prm::CapabilityGroup::kCrypto)) {
+    capabilities.wrapped_keys = (crypto->wrapped_import_method & kImportWrappedByAes) != 0;
+    capabilities.wrapped_keys_operational = crypto->wrapped_crypto_operational;
+    capabilities.wrapped_keys_commissioning = crypto->wrapped_crypto_going_to_commissioning;
+    capabilities.log_max_encryption_keys = crypto->log_max_num_deks;
+    capabilities.failed_crypto_selftests = crypto->failed_selftests;
+  }
+}
+
 }  // namespace
 
 HcaCapabilities query_hca_capabilities(uapi::Commands& commands, std::uint32_t max_recv_wr) {
-  std::array<std::byte, prm::QueryHcaCapIn::kBytes> in{};
-  std::array<std::byte, prm::kCapabilityOffset + prm::kCapabilityBytes> out{};
-  prm::QueryHcaCapIn query;
-  query.header.opcode = prm::Opcode::kQueryHcaCap;
-  query.header.op_mod =
-      static_cast<std::uint16_t>(static_cast<unsigned>(prm::CapabilityGroup::kGeneral) << 1 | kCurrent);
-  wqe::store(in.data(), query);
-  if (auto done = uapi::devx_general(commands, in, out); !done) {
-    log(LogLevel::kInfo, fmt::format("HCA capabilities are not known: {}", done.error().message()));
+  const auto device = query_group<prm::GeneralCapabilities>(commands, prm::CapabilityGroup::kGeneral);
+  if (!device) {
+    log(LogLevel::kInfo, fmt::format("HCA capabilities are not known: {}", device.error().message()));
     return {};
   }
-  return from_device(wqe::load<prm::GeneralCapabilities>(out.data() + prm::kCapabilityOffset), max_recv_wr);
+  HcaCapabilities capabilities = from_device(*device, max_recv_wr);
+  set_mkey_capabilities(commands, *device, capabilities);
+  return capabilities;
 }
 
 }  // namespace umlx5
