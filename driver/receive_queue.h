@@ -11,6 +11,7 @@
 
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
+#include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
 
@@ -44,21 +45,7 @@ class ReceiveQueue {
     doorbell::QueueRecord<>(config_.record).publish_receive(0);
   }
 
-  PostResult post(std::span<const RecvWr> requests) {
-    PostResult result;
-    for (const RecvWr& request : requests) {
-      result.refusal = put(request.wr_id, request.sges);
-      if (result.refusal != Refusal::kNone) [[unlikely]] {
-        result.error = errno_of(result.refusal);
-        break;
-      }
-      ++result.posted;
-    }
-    if (result.posted != 0) {
-      publish();
-    }
-    return result;
-  }
+  PostResult post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
 
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.

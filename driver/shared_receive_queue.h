@@ -17,6 +17,7 @@
 
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
+#include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
 
@@ -53,21 +54,7 @@ class SharedReceiveQueue {
     return true;
   }
 
-  PostResult post(std::span<const RecvWr> requests) {
-    PostResult result;
-    for (const RecvWr& request : requests) {
-      result.refusal = put(request.wr_id, request.sges);
-      if (result.refusal != Refusal::kNone) [[unlikely]] {
-        result.error = errno_of(result.refusal);
-        break;
-      }
-      ++result.posted;
-    }
-    if (result.posted != 0) {
-      publish();
-    }
-    return result;
-  }
+  PostResult post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
 
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out (its count would mean 2 GiB to the device); a list that does not fill the WQE ends

@@ -1,0 +1,28 @@
+// Posting to a receive queue of either kind.
+#pragma once
+
+#include <span>
+
+#include "driver/work_request.h"
+
+namespace umlx5 {
+
+// Posts `requests` by put() and publish() of `queue`, until one is refused.
+template <typename Queue>
+[[gnu::always_inline]] inline PostResult post_receives(Queue& queue, std::span<const RecvWr> requests) {
+  PostResult result;
+  for (const RecvWr& request : requests) {
+    result.refusal = queue.put(request.wr_id, request.sges);
+    if (result.refusal != Refusal::kNone) [[unlikely]] {
+      result.error = errno_of(result.refusal);
+      break;
+    }
+    ++result.posted;
+  }
+  if (result.posted != 0) {
+    queue.publish();
+  }
+  return result;
+}
+
+}  // namespace umlx5
