@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "driver/verbs/compat.h"
+#include "driver/verbs/events.h"
 #include "driver/verbs/objects.h"
 
+using umlx5::verbs::About;
 using umlx5::verbs::OldContext;
+using umlx5::verbs::subject_of;
 
 namespace {
 
@@ -218,29 +221,6 @@ int end(Old* old, End end_real) {
 template <typename Old>
 auto real_of(Old* old) {
   return old == nullptr ? nullptr : old->real;
-}
-
-enum class About { kCq, kQp, kSrq, kOther };
-
-About subject_of(ibv_event_type type) {
-  switch (type) {
-    case IBV_EVENT_CQ_ERR:
-      return About::kCq;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return About::kQp;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-      return About::kSrq;
-    default:
-      return About::kOther;
-  }
 }
 
 // What stands in front of a real object is its context pointer.

@@ -11,6 +11,7 @@
 #include "driver/qp.h"
 #include "driver/srq.h"
 #include "driver/verbs/compat.h"
+#include "driver/verbs/events.h"
 #include "driver/verbs/objects.h"
 #include "driver/verbs/queues.h"
 #include "driver/verbs/report.h"
@@ -18,17 +19,6 @@
 
 namespace umlx5::verbs {
 namespace {
-
-class Locked {
- public:
-  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Locked() { pthread_mutex_unlock(&mutex_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
-};
 
 // The verbs' channels block until the program says otherwise; the native ones never do.
 bool let_block(int fd) {
@@ -44,25 +34,17 @@ Verbs* verbs_of(std::uint64_t element) {
 
 void set_element(const uapi::AsyncEvent& record, ibv_async_event& event) {
   event.event_type = static_cast<ibv_event_type>(record.type);
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (subject_of(event.event_type)) {
+    case About::kCq:
       event.element.cq = verbs_of<ibv_cq, Cq>(record.element);
       break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case About::kQp:
       event.element.qp = verbs_of<ibv_qp, Qp>(record.element);
       break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case About::kSrq:
       event.element.srq = verbs_of<ibv_srq, Srq>(record.element);
       break;
-    default:
+    case About::kOther:
       event.element.port_num = static_cast<int>(record.element);
       break;
   }
@@ -71,34 +53,23 @@ void set_element(const uapi::AsyncEvent& record, ibv_async_event& event) {
 // One more event of `object` is done with: whoever destroys it may wait for that.
 template <typename Object>
 void acknowledge(Object& object, std::uint32_t& counter, unsigned events) {
-  const Locked lock(object.mutex);
+  const MutexGuard guard(object.mutex);
   counter += events;
   pthread_cond_signal(&object.cond);
 }
 
 void acknowledge_async_event(const ibv_async_event& event) {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR:
+  switch (subject_of(event.event_type)) {
+    case About::kCq:
       acknowledge(*event.element.cq, event.element.cq->async_events_completed, 1);
       break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case About::kQp:
       acknowledge(*event.element.qp, event.element.qp->events_completed, 1);
       break;
-    case IBV_EVENT_SRQ_ERR:
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case About::kSrq:
       acknowledge(*event.element.srq, event.element.srq->events_completed, 1);
       break;
-    case IBV_EVENT_WQ_FATAL:
-      acknowledge(*event.element.wq, event.element.wq->events_completed, 1);
-      break;
-    default:
+    case About::kOther:
       break;
   }
 }
@@ -120,7 +91,7 @@ ibv_comp_channel* create_channel(ibv_context* context) {
 
 int destroy_channel(ChannelObject& object) {
   {
-    const Locked lock(object.channel.context->mutex);
+    const MutexGuard guard(object.channel.context->mutex);
     if (object.channel.refcnt != 0) {
       return report({EBUSY, fmt::format("completion channel (fd {}) is still used by {} CQs", object.channel.fd,
                                         object.channel.refcnt)});
