@@ -28,6 +28,10 @@ using umlx5::compare::Random;
 constexpr std::uint8_t kPattern = 0xc5;
 constexpr std::size_t kBlock = 64;
 constexpr std::uint8_t kUmrOpcode = 0x25;
+// ::ffff:127.0.0.2. The device's own GID would do as well, but it is another one in every process that runs beside.
+constexpr union ibv_gid kDestination {
+  .raw = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 2}
+};
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "post_bytes: %s: %s\n", what, std::strerror(errno));
@@ -44,7 +48,6 @@ struct Setup {
   ibv_pd* pd = nullptr;
   ibv_cq* cq = nullptr;
   ibv_ah* ah = nullptr;
-  union ibv_gid gid {};
 };
 
 enum class Kind { kRc, kUc, kUd, kXrc, kReceive, kShared };
@@ -186,7 +189,7 @@ class Sequence {
     to.min_rnr_timer = 12;
     to.ah_attr.is_global = 1;
     to.ah_attr.port_num = 1;
-    to.ah_attr.grh.dgid = setup_.gid;
+    to.ah_attr.grh.dgid = kDestination;
     to.ah_attr.grh.hop_limit = 64;
     int mask = IBV_QP_STATE;
     if (kind_ != Kind::kUd) {
@@ -638,14 +641,11 @@ Setup open() {
       (setup.cq = ibv_create_cq(setup.context, 4095, nullptr, nullptr, 0)) == nullptr) {
     die("context, PD or CQ");
   }
-  if (ibv_query_gid(setup.context, 1, 0, &setup.gid) != 0) {
-    die("GID");
-  }
   ibv_ah_attr attr{};
   attr.is_global = 1;
   attr.port_num = 1;
   attr.sl = 3;
-  attr.grh.dgid = setup.gid;
+  attr.grh.dgid = kDestination;
   attr.grh.flow_label = 0x12345;  // 0 would make the source port random
   attr.grh.hop_limit = 33;
   attr.grh.traffic_class = 0x5a;
