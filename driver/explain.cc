@@ -49,8 +49,9 @@ std::string Qp::explain_refusal(const SendWr& request) const {
     return fmt::format("{}: {} is not among the operations that the QP was created for, or the device lacks it", name(),
                        to_string(request.opcode));
   }
-  if (queue.transport == SendTransport::kDatagram && request.destination == nullptr) {
-    return fmt::format("{}: a datagram without a destination", name());
+  const bool addressed = queue.transport == SendTransport::kDatagram || queue.transport == SendTransport::kDc;
+  if (addressed && !send_form(request.opcode).umr && request.destination == nullptr) {
+    return fmt::format("{}: a request without a destination, which each needs on {}", name(), to_string(type_));
   }
   if (send_form(request.opcode).umr) {
     return request.opcode == SendOpcode::kBindMemoryWindow && request.window.length_bytes > wqe::kMaxDataSegmentBytes
@@ -105,6 +106,7 @@ int errno_of(Refusal refusal) {
     case Refusal::kKeyLayout:
       return ENOMEM;
     case Refusal::kNoAtomics:
+    case Refusal::kUnsupported:
       return EOPNOTSUPP;
     default:
       return EINVAL;

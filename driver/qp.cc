@@ -32,7 +32,7 @@ std::uint32_t opcodes_of(std::uint64_t operations) {
 // Opcodes that posting takes: those of the operations asked for, and whatever else of the type fits into the WQEs that
 // they lead to. None where posting does not know the type's headers.
 std::uint32_t posted_opcodes(const QpOptions& options, const QpGeometry& plan, SendTransport transport) {
-  if (options.type == QpType::kRawPacket || options.type == QpType::kDriver || options.source_qpn) {
+  if (options.type == QpType::kRawPacket || options.source_qpn) {
     return 0;
   }
   QpOptions all = options;
@@ -47,8 +47,9 @@ SendTransport transport_of(QpType type) {
     case QpType::kXrcSend:
       return SendTransport::kXrc;
     case QpType::kUd:
-    case QpType::kDriver:
       return SendTransport::kDatagram;
+    case QpType::kDriver:
+      return SendTransport::kDc;
     default:
       return SendTransport::kConnected;
   }

@@ -28,6 +28,7 @@ struct MkeyChange;
 struct MkeyLimits;
 struct MkeyWqes;
 class Pd;
+class SendBuilder;
 struct QpGeometry;
 class Srq;
 class ThreadDomain;
@@ -166,9 +167,16 @@ class Qp : public ResourceHook {
   // layout too long for key or queue), EINVAL, EOPNOTSUPP.
   Expected<void> configure_mkey(Mkey& mkey, const MkeyChange& change, SendFlags flags, std::uint64_t wr_id);
   MkeyLimits mkey_limits() const;
+  // Posts a copy; needs kMemcpy among the operations. Errors: ENOMEM (queue full), EINVAL, EOPNOTSUPP.
+  Expected<void> copy_memory(const MemoryCopy& copy, SendFlags flags, std::uint64_t wr_id);
+  // The same as a step of `builder`, which is this queue's.
+  void add_copy(SendBuilder& builder, const MemoryCopy& copy, SendFlags flags, std::uint64_t wr_id) const;
   // In SQD, which a signature error leads to (signature pipelining): makes the requests with `wr_id` that the device
   // has not begun do nothing; they complete all the same. How many. EINVAL in another state.
   Expected<std::size_t> cancel_sends(std::uint64_t wr_id);
+  // A DCI's stream that an error has stopped goes on; what was posted to it meanwhile is gone. EINVAL: no DCI, or what
+  // the device says. EOPNOTSUPP: not in RTS, or the device has no streams that can be in error.
+  Expected<void> reset_dci_stream(std::uint16_t stream);
   // Why `request` is refused now, in words; empty if it would be taken.
   std::string explain_refusal(const SendWr& request) const;
   std::string explain_refusal(const RecvWr& request) const;

@@ -40,6 +40,25 @@ Expected<void> send(uapi::Commands& commands, uapi::QpHandle qp, const prm::Modi
 
 }  // namespace
 
+Expected<void> Qp::reset_dci_stream(std::uint16_t stream) {
+  const Context::State& state = context_->state();
+  if (state.query.driver.base.dci_streams_caps.max_log_num_errored == 0 || !state.capabilities.qpc_extension) {
+    return fail(EOPNOTSUPP, name() + ": the device has no streams that stop alone (dci_streams_caps, qpc_extension)");
+  }
+  if (this->state() != QpState::kRts) {
+    return fail(EOPNOTSUPP, fmt::format("{} is in {}; streams are reset in RTS", name(), to_string(this->state())));
+  }
+  if (dc_type_ != DcType::kDci) {
+    return fail(EINVAL, name() + ": only a DCI has streams");
+  }
+  prm::ModifyQpIn change;
+  change.header.opcode = prm::Opcode::kRts2RtsQp;
+  change.qpn = qpn_;
+  change.qpc_ext = true;
+  change.opt_param_mask_95_32 = prm::kOpt2DciStreamChannelId;
+  return send(*state.commands, handle_, change, {.dci_stream_channel_id = stream});
+}
+
 // After the change to INIT. The queue pair stays in INIT if this fails.
 Expected<void> Qp::initialize_in_device() {
   uapi::Commands& commands = *context_->state().commands;

@@ -37,17 +37,16 @@ bool SendQueue::scatter(std::uint16_t wqe_counter, std::span<const std::byte> da
   if (config_.wqebbs == 0) {
     return data.empty();
   }
-  const std::byte* at = ring_.wqebb(wqe_counter);
-  const auto control = wqe::load<wqe::ControlSegment>(at);
+  const auto control = wqe::load<wqe::ControlSegment>(ring_.wqebb(wqe_counter));
   const bool atomic =
       control.opcode == wqe::SendOpcode::kAtomicCompareSwap || control.opcode == wqe::SendOpcode::kAtomicFetchAdd;
   if (!atomic && control.opcode != wqe::SendOpcode::kRdmaRead) {
     return false;
   }
-  const std::size_t header_octowords =
-      header_bytes(config_.transport, atomic ? SendOpcode::kCompareSwap : SendOpcode::kRdmaRead) / wqe::kOctowordBytes;
-  at += header_octowords * wqe::kOctowordBytes;
-  for (std::size_t used = header_octowords; used < control.ds_octowords && !data.empty(); ++used) {
+  const std::size_t header = header_bytes(config_.transport, atomic ? SendOpcode::kCompareSwap : SendOpcode::kRdmaRead);
+  const std::byte* at =
+      ring_.wqebb(wqe_counter + static_cast<std::uint32_t>(header / wqe::kWqebbBytes)) + header % wqe::kWqebbBytes;
+  for (std::size_t used = header / wqe::kOctowordBytes; used < control.ds_octowords && !data.empty(); ++used) {
     at = at == ring_.end() ? ring_.begin() : at;
     fill(wqe::load<wqe::DataSegment>(at), data, null_lkey);
     at += wqe::DataSegment::kBytes;

@@ -84,12 +84,12 @@ class SendBuilder {
       }
       octowords += entries;
     } else {
-      SendQueue::put_operation<kOpcode>(wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport), request);
+      SendQueue::put_operation<kOpcode>(queue.operation_at<kTransport>(wqe), request);
     }
     queue.put_control<kOpcode>(wqe, octowords, request, position_);
     queue.put_slot<kOpcode>(request.wr_id(), position_);
     wqe_ = wqe;
-    data_ = wqe + header_bytes(kTransport, kOpcode);
+    data_ = queue.ring_.behind<header_bytes(kTransport, kOpcode)>(wqe);
     header_octowords_ = octowords_ = octowords;
     if constexpr (send_form(kOpcode).umr) {
       end_request();  // it is whole: data set now would not belong to it
@@ -118,9 +118,20 @@ class SendBuilder {
   // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.
   void raw(const std::byte* wqe, std::uint64_t wr_id);
 
+  // A copy, whole. The device may write to the 64 bytes at `scratch`.
+  void copy(const MemoryCopy& copy, const Sge& scratch, SendFlags flags, std::uint64_t wr_id);
+
   void set_destination(const WireAddressVector& destination, std::uint32_t qpn, std::uint32_t qkey) {
     if (wqe_ != nullptr) [[likely]] {
-      SendQueue::put_destination(wqe_ + wqe::ControlSegment::kBytes, destination, qpn, qkey);
+      SendQueue::put_destination(wqe_ + wqe::ControlSegment::kBytes, destination, qpn,
+                                 wqe::AddressVector::of_qkey(qkey));
+    }
+  }
+  void set_dc_destination(const WireAddressVector& destination, std::uint32_t dctn, std::uint64_t access_key,
+                          std::uint16_t stream) {
+    if (wqe_ != nullptr) [[likely]] {
+      SendQueue::put_destination(wqe_ + wqe::ControlSegment::kBytes, destination, dctn, access_key);
+      SendQueue::put_stream(wqe_, stream);
     }
   }
   void set_remote_srqn(std::uint32_t srqn) {

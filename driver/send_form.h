@@ -24,6 +24,7 @@ enum class SendTransport : std::uint8_t {
   kConnected,  // RC, UC: nothing
   kXrc,        // the number of the remote shared receive queue
   kDatagram,   // UD: an address vector
+  kDc,         // DCI: an address vector with the target's access key
 };
 
 struct SendForm {
@@ -70,6 +71,7 @@ constexpr std::size_t transport_bytes(SendTransport transport) {
     case SendTransport::kXrc:
       return wqe::XrcSegment::kBytes;
     case SendTransport::kDatagram:
+    case SendTransport::kDc:
       return wqe::AddressVector::kBytes;
     case SendTransport::kConnected:
       break;

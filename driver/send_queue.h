@@ -48,6 +48,8 @@ class NativeRequest {
   const WireAddressVector* destination() const { return request_->destination; }
   std::uint32_t remote_qpn() const { return request_->remote_qpn; }
   std::uint32_t remote_qkey() const { return request_->remote_qkey; }
+  std::uint64_t dc_access_key() const { return request_->dc_access_key; }
+  std::uint16_t dci_stream() const { return request_->dci_stream; }
   std::uint32_t remote_srqn() const { return request_->remote_srqn; }
   WindowBinding window() const { return request_->window; }
 
@@ -116,6 +118,9 @@ class SendQueue {
         break;
       case SendTransport::kDatagram:
         refusal = post_from<SendTransport::kDatagram>(source);
+        break;
+      case SendTransport::kDc:
+        refusal = post_from<SendTransport::kDc>(source);
         break;
       default:
         refusal = post_from<SendTransport::kConnected>(source);
@@ -287,7 +292,7 @@ class SendQueue {
             [[unlikely]] {
           return {.refusal = refusal};
         }
-        std::byte* const at = wqe + header_bytes(kTransport, kOpcode);
+        std::byte* const at = ring_.behind<header_bytes(kTransport, kOpcode)>(wqe);
         if (!request.flags().has(SendFlag::kInline)) [[likely]] {
           data_octowords = ring_.put_pointers < kForm.atomic ? kAtomicBytes : 0 > (at, sges);
           if (data_octowords == SendRing::kRefused) [[unlikely]] {
@@ -307,6 +312,9 @@ class SendQueue {
       constexpr unsigned kHeaderOctowords = header_bytes(kTransport, kOpcode) / wqe::kOctowordBytes;
       const unsigned octowords = kHeaderOctowords + data_octowords;
       put_control<kOpcode>(wqe, octowords, request, position);
+      if constexpr (kTransport == SendTransport::kDc) {
+        put_stream(wqe, request.dci_stream());
+      }
       put_slot<kOpcode>(request.wr_id(), position);
       if (config_.wqe_signature) [[unlikely]] {
         sign(position.next_wqebb, octowords);
@@ -320,23 +328,34 @@ class SendQueue {
     return send_form(opcode).atomic && !config_.device_has_atomics ? Refusal::kNoAtomics : Refusal::kOpcode;
   }
 
-  // What follows the control segment, up to the data. All of it lies in the WQE's first block.
+  // What follows the control segment, up to the data. All of it lies in the WQE's first block, but for the operation on
+  // DC, which begins the second one.
   template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
   [[gnu::always_inline]] Refusal put_headers(std::byte* wqe, const Request& request) {
-    static_assert(header_bytes(kTransport, kOpcode) <= wqe::kWqebbBytes);
-    std::byte* at = wqe + wqe::ControlSegment::kBytes;
-    if constexpr (kTransport == SendTransport::kDatagram) {
+    static_assert(kTransport == SendTransport::kDc || header_bytes(kTransport, kOpcode) <= wqe::kWqebbBytes);
+    std::byte* const at = wqe + wqe::ControlSegment::kBytes;
+    if constexpr (kTransport == SendTransport::kDatagram || kTransport == SendTransport::kDc) {
       if (request.destination() == nullptr) [[unlikely]] {
         return Refusal::kNoDestination;
       }
-      put_destination(at, *request.destination(), request.remote_qpn(), request.remote_qkey());
-      at += wqe::AddressVector::kBytes;
+      if constexpr (kTransport == SendTransport::kDatagram) {
+        put_destination(at, *request.destination(), request.remote_qpn(),
+                        wqe::AddressVector::of_qkey(request.remote_qkey()));
+      } else {
+        put_destination(at, *request.destination(), request.remote_qpn(), request.dc_access_key());
+      }
     } else if constexpr (kTransport == SendTransport::kXrc) {
       wqe::store(at, wqe::XrcSegment{.srqn = request.remote_srqn()});
-      at += wqe::XrcSegment::kBytes;
     }
-    put_operation<kOpcode>(at, request);
+    put_operation<kOpcode>(operation_at<kTransport>(wqe), request);
     return Refusal::kNone;
+  }
+
+  // Where the operation's own segments are.
+  template <SendTransport kTransport>
+  std::byte* operation_at(std::byte* wqe) const {
+    std::byte* const at = wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport);
+    return kTransport == SendTransport::kDc ? ring_.wrapped(at) : at;
   }
 
   // The operation's own segments.
@@ -357,13 +376,20 @@ class SendQueue {
 
   // The address vector's first 16 bytes but for rate, SL and path are the request's, the rest is the destination's.
   static void put_destination(std::byte* at, const WireAddressVector& destination, std::uint32_t qpn,
-                              std::uint32_t qkey) {
+                              std::uint64_t key) {
     constexpr std::uint32_t kExtended = 0x80000000;
     static_assert(wqe::offset_bits_of(&wqe::AddressVector::key) == 0);
     static_assert(wqe::offset_bits_of(&wqe::AddressVector::destination_qpn) == 72);
     std::memcpy(at, destination.data(), destination.size());
-    wqe::internal::store_word<std::uint64_t>(at, wqe::AddressVector::of_qkey(qkey));
+    wqe::internal::store_word<std::uint64_t>(at, key);
     wqe::internal::store_word<std::uint32_t>(at + 8, kExtended | qpn);
+  }
+
+  // Behind put_control(), which leaves stream 0.
+  static void put_stream(std::byte* wqe, std::uint16_t stream) {
+    constexpr std::size_t kOffset = 9;
+    static_assert(wqe::offset_bits_of(&wqe::ControlSegment::dci_stream_channel_id) == kOffset * 8);
+    wqe::internal::store_word<std::uint16_t>(wqe + kOffset, stream);
   }
 
   template <SendOpcode kOpcode, typename Request>

@@ -32,6 +32,18 @@ class SendRing {
   // Where a segment goes that follows one which ended at `at`.
   std::byte* wrapped(std::byte* at) const { return at == end_ ? begin_ : at; }
 
+  // What lies `kBytes` behind the beginning of a WQE, in its first or second block. Behind the ring's last block it is
+  // end(), as wrapped() and put_*() take it.
+  template <std::size_t kBytes>
+  std::byte* behind(std::byte* wqe) const {
+    static_assert(kBytes <= 2 * wqe::kWqebbBytes);
+    if constexpr (kBytes <= wqe::kWqebbBytes) {
+      return wqe + kBytes;
+    } else {
+      return wrapped(wqe + wqe::kWqebbBytes) + (kBytes - wqe::kWqebbBytes);
+    }
+  }
+
   // Octowords written at `at`, or kRefused. An entry of no bytes is left out: on the wire its count would mean 2 GiB.
   // With `kBytes`, that is what the others are said to have.
   template <std::uint32_t kBytes = 0>

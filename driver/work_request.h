@@ -43,10 +43,19 @@ struct SendWr {
   std::uint32_t rkey = 0;
   std::uint64_t compare_add = 0;  // kFetchAdd: what is added; kCompareSwap: what is compared. Host order
   std::uint64_t swap = 0;         // kCompareSwap
-  const WireAddressVector* destination = nullptr;  // UD: of an Ah; read during the call only
-  std::uint32_t remote_qpn = 0, remote_qkey = 0;   // UD
+  const WireAddressVector* destination = nullptr;  // UD, DC: of an Ah; read during the call only
+  std::uint32_t remote_qpn = 0, remote_qkey = 0;   // UD; DC: the target's number
+  std::uint64_t dc_access_key = 0;                 // DC: the target's
+  std::uint16_t dci_stream = 0;                    // DC: which of QpOptions::dci_streams
   std::uint32_t remote_srqn = 0;                   // XRC
   WindowBinding window{};                          // kBindMemoryWindow
+};
+
+// A copy by the device within the memory of this process, in whole or not at all.
+struct MemoryCopy {
+  std::uint64_t destination = 0, source = 0;
+  std::uint32_t destination_lkey = 0, source_lkey = 0;
+  std::uint64_t length_bytes = 0;  // 1 to HcaCapabilities::max_memcpy_bytes
 };
 
 struct RecvWr {
@@ -71,6 +80,7 @@ enum class Refusal : std::uint8_t {
   kKeyChange,      // a change of a memory key that it cannot take, or whose steps are not those that it needs
   kKeyLayout,      // what changes a memory key is longer than the queue's WQEs
   kWindow,         // a binding of more than 2^31 bytes
+  kCopyLength,     // a copy of no bytes, or of more than the device copies at once
 };
 
 // Requests before number `posted` are with the device; request number `posted` was refused if error is not 0.

@@ -75,7 +75,6 @@ UMLX5_REFUSES(mlx5dv_sched_leaf_modify)
 UMLX5_REFUSES(mlx5dv_sched_node_destroy)
 UMLX5_REFUSES(mlx5dv_sched_node_modify)
 UMLX5_REFUSES(mlx5dv_map_ah_to_qp)
-UMLX5_REFUSES(mlx5dv_dci_stream_id_reset)
 UMLX5_REFUSES_NULL(mlx5dv_sched_leaf_create)
 UMLX5_REFUSES_NULL(mlx5dv_sched_node_create)
 

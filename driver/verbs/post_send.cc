@@ -3,6 +3,7 @@
 
 #include "driver/ah.h"
 #include "driver/verbs/queue_objects.h"
+#include "driver/verbs/report.h"
 
 namespace umlx5::verbs {
 namespace {
@@ -98,6 +99,12 @@ PostSend post_of(bool locked) {
   return locked ? post_as<kTransport, true> : post_as<kTransport, false>;
 }
 
+// An ibv_send_wr has no words for a target of DC: requests to one are built in steps only.
+[[gnu::cold]] int refuse_dc(QpObject&, ibv_send_wr* requests, ibv_send_wr** bad) {
+  *bad = requests;
+  return report({EOPNOTSUPP, "ibv_post_send on a DCI: use ibv_wr_start() and mlx5dv_wr_set_dc_addr()"});
+}
+
 }  // namespace
 
 WindowBinding window_of(const ibv_mw& window, std::uint32_t rkey, const ibv_mw_bind_info& info) {
@@ -116,6 +123,8 @@ PostSend post_send_of(SendTransport transport, bool locked) {
       return post_of<SendTransport::kXrc>(locked);
     case SendTransport::kDatagram:
       return post_of<SendTransport::kDatagram>(locked);
+    case SendTransport::kDc:
+      return refuse_dc;
     case SendTransport::kConnected:
       break;
   }

@@ -103,6 +103,8 @@ std::optional<SendTransport> transport_of(const QpOptions& options) {
       return SendTransport::kXrc;
     case QpType::kUd:
       return options.source_qpn ? std::nullopt : std::optional(SendTransport::kDatagram);
+    case QpType::kDriver:
+      return options.dc_type == DcType::kDci ? std::optional(SendTransport::kDc) : std::nullopt;
     default:
       return std::nullopt;
   }

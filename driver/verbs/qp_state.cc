@@ -145,6 +145,11 @@ int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attr) {
   return change ? 0 : report(change.error());
 }
 
+int reset_dci_stream(ibv_qp* qp, std::uint16_t stream) {
+  const auto done = object_of(qp).native->reset_dci_stream(stream);
+  return done ? 0 : report(done.error());
+}
+
 int query_ece(ibv_qp* qp, ibv_ece* ece) {
   ece->vendor_id = kMellanoxPciVendor;
   ece->options = object_of(qp).native->ece_options();

@@ -36,10 +36,11 @@ int query_ece(ibv_qp* qp, ibv_ece* ece);
 int set_ece(ibv_qp* qp, ibv_ece* ece);
 int query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, std::uint32_t flags);
 
-// mlx5dv_create_qp, mlx5dv_create_cq, mlx5dv_qp_ex_from_ibv_qp_ex, mlx5dv_init_obj.
+// mlx5dv_create_qp, mlx5dv_create_cq, mlx5dv_qp_ex_from_ibv_qp_ex, mlx5dv_dci_stream_id_reset, mlx5dv_init_obj.
 ibv_qp* mlx5_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_qp_init_attr* mlx5_attr);
 ibv_cq_ex* mlx5_create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* mlx5_attr);
 mlx5dv_qp_ex* mlx5_qp_ex(ibv_qp_ex* qp);
+int reset_dci_stream(ibv_qp* qp, std::uint16_t stream);
 int mlx5_init_obj(mlx5dv_obj* obj, std::uint64_t type);
 // As version MLX5_1.0 had it: cq_uar says where the register's address is kept.
 int mlx5_init_obj_1_0(mlx5dv_obj* obj, std::uint64_t type);

@@ -2,9 +2,7 @@
 #include <cerrno>
 
 #include "driver/ah.h"
-#include "driver/log.h"
 #include "driver/verbs/queue_objects.h"
-#include "driver/verbs/report.h"
 
 namespace umlx5::verbs {
 namespace {
@@ -142,11 +140,25 @@ void raw_wqe(mlx5dv_qp_ex* dv, const void* wqe) {
   object.builder.raw(static_cast<const std::byte*>(wqe), object.ex.wr_id);
 }
 
-// Operations that this library does not build: complete() refuses what they are part of.
-template <typename... Arguments>
-void refuse(mlx5dv_qp_ex* dv, Arguments...) {
-  log(LogLevel::kError, "work requests that copy memory are not supported");
-  object_of(dv).builder.refuse(Refusal::kUnsupported);
+void set_dc_addr_stream(mlx5dv_qp_ex* dv, ibv_ah* ah, std::uint32_t remote_dctn, std::uint64_t remote_dc_key,
+                        std::uint16_t stream) {
+  object_of(dv).builder.set_dc_destination(object_of(ah).native->address_vector(), remote_dctn, remote_dc_key, stream);
+}
+
+void set_dc_addr(mlx5dv_qp_ex* dv, ibv_ah* ah, std::uint32_t remote_dctn, std::uint64_t remote_dc_key) {
+  set_dc_addr_stream(dv, ah, remote_dctn, remote_dc_key, 0);
+}
+
+void copy_memory(mlx5dv_qp_ex* dv, std::uint32_t destination_lkey, std::uint64_t destination, std::uint32_t source_lkey,
+                 std::uint64_t source, std::size_t length) {
+  QpObject& qp = object_of(dv);
+  qp.native->add_copy(qp.builder,
+                      {.destination = destination,
+                       .source = source,
+                       .destination_lkey = destination_lkey,
+                       .source_lkey = source_lkey,
+                       .length_bytes = length},
+                      SendFlags::from_bits(qp.ex.wr_flags), qp.ex.wr_id);
 }
 
 template <SendTransport kTransport>
@@ -179,11 +191,6 @@ void set_connected(ibv_qp_ex& ex, bool reliable) {
   }
 }
 
-void set_mkey_operations(mlx5dv_qp_ex& dv) {
-  set_mkey_steps(dv);
-  dv.wr_memcpy = refuse;
-}
-
 }  // namespace
 
 // All that the type has are there, whatever subset the program asked for.
@@ -201,10 +208,17 @@ void set_builders(QpObject& qp, SendTransport transport) {
       set_common<SendTransport::kDatagram>(qp.ex);
       qp.ex.wr_set_ud_addr = set_ud_addr;
       break;
+    case SendTransport::kDc:
+      set_connected<SendTransport::kDc>(qp.ex, reliable);
+      qp.dv.wr_set_dc_addr = set_dc_addr;
+      qp.dv.wr_set_dc_addr_stream = set_dc_addr_stream;
+      qp.dv.wr_memcpy = copy_memory;
+      break;
   }
   qp.dv.wr_raw_wqe = raw_wqe;
   if (qp.base()->qp_type == IBV_QPT_RC) {
-    set_mkey_operations(qp.dv);
+    set_mkey_steps(qp.dv);
+    qp.dv.wr_memcpy = copy_memory;
   }
 }
 

@@ -580,6 +580,77 @@ TEST(AtInit, CopyingIsSwitchedOnAndHasItsScratchMemory) {
   }
 }
 
+// WQE: control segment with opmod 1 and opcode 0x2f, metadata with the scratch memory, source, destination (rdma-core
+// providers/mlx5/wqe.h struct mlx5_mmo_wqe); a length of 2^31 has no bit in its field.
+TEST(Copy, WqeAndRefusals) {
+  Bench bench;
+  QpOptions options = bench.options(QpType::kRc);
+  options.dv_send_operations = kDv * MLX5DV_QP_EX_WITH_MEMCPY;
+  auto qp = *bench.create(options);
+  ASSERT_TRUE(qp->connect({}, 0, {}));
+  MemoryCopy copy{.destination = 0x1122334455667788,
+                  .source = 0x99,
+                  .destination_lkey = 0x77,
+                  .source_lkey = 0x66,
+                  .length_bytes = 0x80000001};
+  EXPECT_EQ(qp->copy_memory(copy, {}, 1).error().errno_value, EINVAL);
+  copy.length_bytes = 0;
+  EXPECT_EQ(qp->copy_memory(copy, {}, 1).error().errno_value, EINVAL);
+  copy.length_bytes = 0x80000000;
+  ASSERT_TRUE(qp->copy_memory(copy, SendFlag::kSignaled, 1));
+  const std::byte* const wqe = qp->send_queue().config().ring;
+  EXPECT_EQ(testing::big32(wqe), 0x0100002fu);
+  EXPECT_EQ(testing::big32(wqe + 4), qp->qpn() << 8 | 4);
+  EXPECT_EQ(testing::big32(wqe + 8), 8u);
+  EXPECT_EQ(testing::big64(wqe + 12), 0u);
+  EXPECT_EQ(testing::big32(wqe + 20), qp->memcpy_scratch()->lkey());
+  EXPECT_EQ(testing::big64(wqe + 24), reinterpret_cast<std::uint64_t>(qp->memcpy_scratch()->address()));
+  EXPECT_EQ(testing::big32(wqe + 32), 0u);
+  EXPECT_EQ(testing::big32(wqe + 36), 0x66u);
+  EXPECT_EQ(testing::big64(wqe + 40), 0x99u);
+  EXPECT_EQ(testing::big32(wqe + 48), 0u);
+  EXPECT_EQ(testing::big32(wqe + 52), 0x77u);
+  EXPECT_EQ(testing::big64(wqe + 56), 0x1122334455667788u);
+  while (qp->copy_memory(copy, {}, 2)) {  // what was created takes a few
+  }
+  EXPECT_EQ(qp->copy_memory(copy, {}, 2).error().errno_value, ENOMEM);
+  auto without = *bench.create(bench.options(QpType::kRc));
+  ASSERT_TRUE(without->connect({}, 0, {}));
+  EXPECT_EQ(without->copy_memory(copy, {}, 3).error().errno_value, EOPNOTSUPP);
+}
+
+// RTS2RTS_QP: opcode 0x505, QPN in dword 2 with qpc_ext, opt_param_mask_95_32 at 0x108, the extension at 0x110
+// (mlx5_ifc.h, rdma-core's mlx5_ifc.h for the extension's stream).
+TEST(Streams, AreResetInRtsWhereTheDeviceHasThem) {
+  FakeKernel kernel = everything();
+  set_capability(kernel, 0x24, 29);  // qpc_extension
+  Bench bench(std::move(kernel));
+  QpOptions options = bench.dc(DcType::kDci);
+  options.dci_streams = {2, 1};
+  auto qp = *bench.create(options);
+  EXPECT_EQ(qp->reset_dci_stream(3).error().errno_value, EOPNOTSUPP);
+  ASSERT_TRUE(qp->connect({}, 0, {}));
+  ASSERT_TRUE(qp->reset_dci_stream(3));
+  ASSERT_EQ(bench.kernel.devx_modifications.size(), 1u);
+  const auto& mailbox = bench.kernel.devx_modifications[0];
+  EXPECT_EQ(testing::big32(mailbox.data()) >> 16, 0x505u);
+  EXPECT_EQ(testing::big32(mailbox.data() + 8), 1u << 31 | qp->qpn());
+  EXPECT_EQ(testing::big64(mailbox.data() + 0x108), 1u);
+  EXPECT_EQ(testing::big32(mailbox.data() + 0x110), 3u);
+  bench.kernel.devx_status = 3;  // bad parameter
+  EXPECT_EQ(qp->reset_dci_stream(3).error().errno_value, EINVAL);
+  auto rc = *bench.create(bench.options(QpType::kRc));
+  ASSERT_TRUE(rc->connect({}, 0, {}));
+  EXPECT_EQ(rc->reset_dci_stream(0).error().errno_value, EINVAL);
+}
+
+TEST(Streams, AreNotResetWhereTheDeviceHasNone) {
+  Bench bench;  // without qpc_extension
+  auto qp = *bench.create(bench.dc(DcType::kDci));
+  ASSERT_TRUE(qp->connect({}, 0, {}));
+  EXPECT_EQ(qp->reset_dci_stream(3).error().errno_value, EOPNOTSUPP);
+}
+
 // ---- Changes ----
 
 TEST(Modify, AttributesOfTheMaskAreHandedOnAndTheQueuesFollow) {

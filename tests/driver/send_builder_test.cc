@@ -222,6 +222,108 @@ TEST(MemoryWindow, InvalidateAndTooLong) {
   EXPECT_NE(c.qp->explain_refusal(too_long).find("2147483649 bytes; at most 2147483648"), std::string::npos);
 }
 
+// Layout: mlx5dv.h struct mlx5_wqe_ctrl_seg, mlx5_wqe_av (key, dqp_dct with the extended bit), mlx5_wqe_raddr_seg,
+// mlx5_wqe_atomic_seg, mlx5_wqe_data_seg; the operation begins the WQE's second block.
+TEST(Dc, WholeAndInStepsFromEveryBlock) {
+  QpOptions options = wide_options();
+  options.type = QpType::kDriver;
+  options.dc_type = DcType::kDci;
+  WireAddressVector to{};
+  to[47] = std::byte{0x99};  // the GID's last byte
+  const Sge sge{.address = kSge.address, .length_bytes = 8, .lkey = kSge.lkey};
+  for (std::uint32_t start = 0; start < 32; ++start) {
+    ConnectedQp whole(options), steps(options);
+    ASSERT_EQ(whole.qp->send_queue().config().wqebbs, 32u);
+    const SendWr request{.wr_id = 7,
+                         .opcode = SendOpcode::kCompareSwap,
+                         .flags = SendFlag::kSignaled,
+                         .sges = {&sge, 1},
+                         .remote_address = 0x0102030405060708,
+                         .rkey = 0x55667788,
+                         .compare_add = 0x1111,
+                         .swap = 0x2222,
+                         .destination = &to,
+                         .remote_qpn = 0xabcdef,
+                         .dc_access_key = 0x1122334455667788,
+                         .dci_stream = 0x0304};
+    for (ConnectedQp* const c : {&whole, &steps}) {
+      for (std::uint32_t i = 0; i < start; ++i) {
+        ASSERT_TRUE(c->post(SendWr{.flags = SendFlag::kSignaled, .destination = &to}));
+        c->writer->write(c->entry(0, static_cast<std::uint16_t>(i)));
+        ASSERT_EQ(c->poll().size(), 1u);
+      }
+    }
+    ASSERT_TRUE(whole.post(request));
+    SendBuilder builder(&steps.qp->send_queue());
+    builder.start();
+    builder.begin<SendTransport::kDc, SendOpcode::kCompareSwap>({.id = 7,
+                                                                 .send_flags = SendFlag::kSignaled,
+                                                                 .remote_address_value = 0x0102030405060708,
+                                                                 .rkey_value = 0x55667788,
+                                                                 .compare_add_value = 0x1111,
+                                                                 .swap_value = 0x2222});
+    builder.set_sges({&sge, 1});
+    builder.set_dc_destination(to, 0xabcdef, 0x1122334455667788, 0x0304);
+    ASSERT_EQ(builder.complete(), Refusal::kNone);
+    const auto image = ring_bytes(whole, start, 112);
+    EXPECT_EQ(ring_bytes(steps, start, 112), image) << start;
+    EXPECT_EQ(big32(image.data()), start << 8 | 0x11);
+    EXPECT_EQ(big32(image.data() + 4), kQpn << 8 | 7);
+    EXPECT_EQ(big32(image.data() + 8), 0x00030408u);  // stream, completion
+    EXPECT_EQ(big64(image.data() + 16), 0x1122334455667788u);
+    EXPECT_EQ(big32(image.data() + 24), 0x80abcdefu);
+    EXPECT_EQ(image[63], std::byte{0x99});
+    EXPECT_EQ(big64(image.data() + 64), 0x0102030405060708u);
+    EXPECT_EQ(big32(image.data() + 72), 0x55667788u);
+    EXPECT_EQ(big64(image.data() + 80), 0x2222u);
+    EXPECT_EQ(big64(image.data() + 88), 0x1111u);
+    EXPECT_EQ(big32(image.data() + 96), 8u);
+    EXPECT_EQ(big64(image.data() + 104), kSge.address);
+    EXPECT_EQ(whole.send_record(), start + 2);
+    EXPECT_EQ(steps.send_record(), start + 2);
+  }
+}
+
+TEST(Dc, WithoutADestination) {
+  QpOptions options = wide_options();
+  options.type = QpType::kDriver;
+  options.dc_type = DcType::kDci;
+  ConnectedQp c(options);
+  EXPECT_EQ(c.post(SendWr{}).refusal, Refusal::kNoDestination);
+  EXPECT_NE(c.qp->explain_refusal(SendWr{}).find("without a destination"), std::string::npos);
+  // What changes a memory key goes nowhere.
+  EXPECT_TRUE(c.post(SendWr{.opcode = SendOpcode::kLocalInvalidate, .invalidate_rkey = 0x99}));
+}
+
+// What the device returned of an atomic may lie in the CQE; its place is behind the header, over the ring's end.
+TEST(Dc, DataInACqeGoesWhereTheRequestWantsIt) {
+  QpOptions options = wide_options();
+  options.type = QpType::kDriver;
+  options.dc_type = DcType::kDci;
+  const WireAddressVector to{};
+  std::array<std::byte, 8> result{};
+  const Sge sge{.address = reinterpret_cast<std::uint64_t>(result.data()), .length_bytes = 8, .lkey = 1};
+  ConnectedQp c(options);
+  for (std::uint16_t i = 0; i < 31; ++i) {
+    ASSERT_TRUE(c.post(SendWr{.flags = SendFlag::kSignaled, .destination = &to}));
+    c.writer->write(c.entry(0, i));
+    ASSERT_EQ(c.poll().size(), 1u);
+  }
+  ASSERT_TRUE(c.post(
+      SendWr{.opcode = SendOpcode::kFetchAdd, .flags = SendFlag::kSignaled, .sges = {&sge, 1}, .destination = &to}));
+  auto entry = c.entry(0, 31);
+  entry.send_opcode = 0x12;
+  entry.byte_count = 8;
+  entry.format = 1;
+  const std::array<std::byte, 8> data{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
+                                      std::byte{5}, std::byte{6}, std::byte{7}, std::byte{8}};
+  c.writer->write(entry, data);
+  const auto completions = c.poll();
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_EQ(completions[0].status, CompletionStatus::kSuccess);
+  EXPECT_EQ(result, data);
+}
+
 TEST(Signature, AllBytesOfAWqeAddUpToOnes) {
   QpOptions options = wide_options();
   options.wqe_signature = true;

@@ -32,6 +32,8 @@ constexpr std::uint8_t kUmrOpcode = 0x25;
 constexpr union ibv_gid kDestination {
   .raw = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 2}
 };
+constexpr std::uint8_t kMmoOpcode = 0x2f;
+constexpr ibv_wr_opcode kMemcpy = IBV_WR_DRIVER1;  // mlx5dv_wr_memcpy(), which the verbs have no opcode for
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "post_bytes: %s: %s\n", what, std::strerror(errno));
@@ -50,9 +52,9 @@ struct Setup {
   ibv_ah* ah = nullptr;
 };
 
-enum class Kind { kRc, kUc, kUd, kXrc, kReceive, kShared };
-constexpr std::array kKinds{Kind::kRc, Kind::kUc, Kind::kUd, Kind::kXrc, Kind::kReceive, Kind::kShared};
-constexpr const char* kNames[] = {"RC", "UC", "UD", "XRC", "RQ", "SRQ"};
+enum class Kind { kRc, kUc, kUd, kXrc, kDc, kReceive, kShared };
+constexpr std::array kKinds{Kind::kRc, Kind::kUc, Kind::kUd, Kind::kXrc, Kind::kDc, Kind::kReceive, Kind::kShared};
+constexpr const char* kNames[] = {"RC", "UC", "UD", "XRC", "DC", "RQ", "SRQ"};
 
 ibv_qp_type type_of(Kind kind) {
   switch (kind) {
@@ -62,6 +64,8 @@ ibv_qp_type type_of(Kind kind) {
       return IBV_QPT_UD;
     case Kind::kXrc:
       return IBV_QPT_XRC_SEND;
+    case Kind::kDc:
+      return IBV_QPT_DRIVER;
     default:
       return IBV_QPT_RC;
   }
@@ -86,11 +90,12 @@ std::vector<ibv_wr_opcode> opcodes_of(Kind kind) {
 
 bool has_immediate(ibv_wr_opcode opcode) {
   return opcode != IBV_WR_SEND && opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_READ &&
-         opcode != IBV_WR_ATOMIC_CMP_AND_SWP && opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+         opcode != IBV_WR_ATOMIC_CMP_AND_SWP && opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && opcode != kMemcpy;
 }
 
 bool may_inline(ibv_wr_opcode opcode) {
-  return opcode != IBV_WR_RDMA_READ && opcode != IBV_WR_ATOMIC_CMP_AND_SWP && opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+  return opcode != IBV_WR_RDMA_READ && opcode != IBV_WR_ATOMIC_CMP_AND_SWP && opcode != IBV_WR_ATOMIC_FETCH_AND_ADD &&
+         opcode != kMemcpy;
 }
 
 // One random queue pair and what is posted to it.
@@ -141,9 +146,10 @@ class Sequence {
     attr.sq_sig_all = random_.chance(30);
     attr.comp_mask = IBV_QP_INIT_ATTR_PD;
     attr.pd = setup_.pd;
-    extended_ = kind_ <= Kind::kXrc && random_.chance(50);
-    if (kind_ == Kind::kXrc) {
-      attr.recv_cq = nullptr;
+    extended_ = kind_ == Kind::kDc || (kind_ <= Kind::kXrc && random_.chance(50));
+    copies_ = kind_ == Kind::kDc || (kind_ == Kind::kRc && extended_ && random_.chance(50));
+    if (kind_ == Kind::kXrc || kind_ == Kind::kDc) {
+      attr.recv_cq = kind_ == Kind::kXrc ? nullptr : attr.recv_cq;
       attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
     }
     if (kind_ == Kind::kShared) {
@@ -157,12 +163,22 @@ class Sequence {
         attr.send_ops_flags |= std::uint64_t{1} << opcode;  // IBV_QP_EX_WITH_* are in the order of the opcodes
       }
     }
-    qp_ = ibv_create_qp_ex(setup_.context, &attr);
+    mlx5dv_qp_init_attr dv{};
+    if (copies_) {
+      dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
+      dv.send_ops_flags = MLX5DV_QP_EX_WITH_MEMCPY;
+    }
+    if (kind_ == Kind::kDc) {
+      dv.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_DC | MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+      dv.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+      dv.dc_init_attr.dci_streams.log_num_concurent = static_cast<std::uint8_t>(random_.below(4));
+    }
+    qp_ = mlx5dv_create_qp(setup_.context, &attr, &dv);
     if (qp_ == nullptr && errno == EOPNOTSUPP && kind_ == Kind::kXrc) {
       return false;
     }
     if (qp_ == nullptr) {
-      die("ibv_create_qp_ex");
+      die("mlx5dv_create_qp");
     }
     caps_ = attr.cap;
     digest_.bytes("caps", &caps_, sizeof caps_);
@@ -179,7 +195,7 @@ class Sequence {
     to.qp_state = IBV_QPS_INIT;
     to.port_num = 1;
     to.qkey = 0x1234;
-    const int key = kind_ == Kind::kUd ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+    const int key = kind_ == Kind::kUd ? IBV_QP_QKEY : kind_ == Kind::kDc ? 0 : IBV_QP_ACCESS_FLAGS;
     if (ibv_modify_qp(qp_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | key) != 0) {
       die("to INIT");
     }
@@ -191,8 +207,8 @@ class Sequence {
     to.ah_attr.port_num = 1;
     to.ah_attr.grh.dgid = kDestination;
     to.ah_attr.grh.hop_limit = 64;
-    int mask = IBV_QP_STATE;
-    if (kind_ != Kind::kUd) {
+    int mask = kind_ == Kind::kDc ? IBV_QP_STATE | IBV_QP_PATH_MTU : IBV_QP_STATE;
+    if (kind_ != Kind::kUd && kind_ != Kind::kDc) {
       mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
       mask |= kind_ == Kind::kUc || kind_ == Kind::kXrc ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     }
@@ -288,7 +304,10 @@ class Sequence {
 
   void make_request(Request& request) {
     ibv_send_wr& wr = request.wr;
-    const std::vector<ibv_wr_opcode> opcodes = opcodes_of(kind_);
+    std::vector<ibv_wr_opcode> opcodes = opcodes_of(kind_);
+    if (copies_) {
+      opcodes.push_back(kMemcpy);
+    }
     wr.opcode = opcodes[random_.below(static_cast<std::uint32_t>(opcodes.size()))];
     wr.wr_id = random_.next();
     wr.send_flags = random_flags();
@@ -298,7 +317,7 @@ class Sequence {
     // Now and then one more than the queue takes.
     std::uint32_t count = random_.below(caps_.max_send_sge + 1);
     count += random_.chance(2) ? caps_.max_send_sge : 0;
-    if (wr.opcode == IBV_WR_BIND_MW || wr.opcode == IBV_WR_LOCAL_INV) {
+    if (wr.opcode == IBV_WR_BIND_MW || wr.opcode == IBV_WR_LOCAL_INV || wr.opcode == kMemcpy) {
       count = 0;  // they have no data; the stock driver appends what there is
     }
     make_sges(request.sges, count, (wr.send_flags & IBV_SEND_INLINE) != 0);
@@ -321,6 +340,10 @@ class Sequence {
       default:
         wr.wr.rdma = {.remote_addr = random_.next(), .rkey = static_cast<std::uint32_t>(random_.next())};
         break;
+    }
+    if (wr.opcode == kMemcpy) {  // where from, where to and how much; now and then too little or too much
+      wr.wr.atomic.compare_add = random_.next();
+      wr.wr.atomic.swap = random_.chance(2) ? 0 : 1 + random_.next() % ((std::uint64_t{1} << 31) + 1);
     }
     if (kind_ == Kind::kUd) {
       wr.wr.ud = {.ah = setup_.ah,
@@ -436,6 +459,9 @@ class Sequence {
         return ibv_wr_local_inv(qp, wr.invalidate_rkey);
       case IBV_WR_BIND_MW:
         return ibv_wr_bind_mw(qp, &request.window, wr.bind_mw.rkey, &wr.bind_mw.bind_info);
+      case kMemcpy:
+        return mlx5dv_wr_memcpy(mlx5dv_qp_ex_from_ibv_qp_ex(qp), atomic.rkey, atomic.remote_addr, wr.imm_data,
+                                atomic.compare_add, atomic.swap);
       default:
         die("opcode");
     }
@@ -468,6 +494,15 @@ class Sequence {
       ibv_wr_set_ud_addr(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
     } else if (kind_ == Kind::kXrc) {
       ibv_wr_set_xrc_srqn(qp, wr.qp_type.xrc.remote_srqn);
+    } else if (kind_ == Kind::kDc) {
+      mlx5dv_qp_ex* const dv = mlx5dv_qp_ex_from_ibv_qp_ex(qp);
+      const std::uint64_t access_key = wr.wr_id * 3;
+      if ((wr.wr_id & 1) != 0) {
+        mlx5dv_wr_set_dc_addr_stream(dv, setup_.ah, wr.qp_type.xrc.remote_srqn, access_key,
+                                     static_cast<std::uint16_t>(wr.imm_data));
+      } else {
+        mlx5dv_wr_set_dc_addr(dv, setup_.ah, wr.qp_type.xrc.remote_srqn, access_key);
+      }
     }
   }
 
@@ -509,9 +544,12 @@ class Sequence {
       } else if (options_.stock && kind_ == Kind::kXrc) {
         std::memset(last.data() + 20, 0, 12);  // reserved
       }
+      if (last[3] == kMmoOpcode) {
+        std::memset(last.data() + 20, 0, 12);  // each library's own memory that the device may write to
+      }
       // An addition leaves what was there before where a comparison would have its operand.
       if (options_.stock && opcodes[request] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-        std::memset(last.data() + (kind_ == Kind::kXrc ? 56 : 40), 0, 8);
+        std::memset(last.data() + (kind_ == Kind::kXrc ? 56 : kind_ == Kind::kDc ? 88 : 40), 0, 8);
       }
       digest_.bytes("wqe", last.data(), last.size());
     }
@@ -617,6 +655,7 @@ class Sequence {
   Digest digest_;
   Kind kind_;
   bool extended_ = false;
+  bool copies_ = false;
   ibv_qp* qp_ = nullptr;
   ibv_srq* srq_ = nullptr;
   ibv_qp_cap caps_{};

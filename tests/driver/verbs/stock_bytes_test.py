@@ -11,7 +11,7 @@ sys.path[:0] = ["tests/tools/cases", "tests/driver/verbs"]
 import cases  # noqa: E402
 import lanes  # noqa: E402
 
-SEQUENCES = 360
+SEQUENCES = 420
 
 
 class StockBytes(unittest.TestCase):
@@ -23,7 +23,7 @@ class StockBytes(unittest.TestCase):
         print(done.stdout, flush=True)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn(f"{SEQUENCES} sequences", done.stdout)
-        for kind in ("RC,", "RC-steps", "UC,", "UC-steps", "UD,", "UD-steps", "RQ", "SRQ"):
+        for kind in ("RC,", "RC-steps", "UC,", "UC-steps", "UD,", "UD-steps", "DC-steps", "RQ", "SRQ"):
             self.assertIn(kind, done.stdout.replace("\n", ",\n"))
 
     def test_random_changes_of_memory_keys(self):
