@@ -237,8 +237,10 @@ bool SoftDevice::State::sleep(Sleep kind) {
   asking.unlock();
   clock.rest();
   // While a program lends its time, packets are its business.
-  std::array<pollfd, 4> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{kind == Sleep::kLent ? -1 : endpoint->fd(), POLLIN, 0},
-                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}, pollfd{clock.fd(), POLLIN, 0}};
+  const bool hears = kind != Sleep::kLent;
+  std::array<pollfd, 5> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{hears ? endpoint->fd() : -1, POLLIN, 0},
+                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}, pollfd{clock.fd(), POLLIN, 0},
+                            pollfd{hears ? endpoint->groups_fd() : -1, POLLIN, 0}};
   const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
                          .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
   const bool woken = ::ppoll(fds.data(), fds.size(), &timeout, nullptr) > 0;

@@ -21,7 +21,7 @@ struct Command {
 // Mailboxes that hold a context, and those that only name an object.
 constexpr std::size_t kSmall = prm::ObjectIn::kBytes, kContext = 0x110;
 constexpr std::size_t kQueryMkeyOutBytes = 0x130, kSpecialContextsOutBytes = 0x20, kCreateUctxInBytes = 0x40;
-constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80;
+constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80, kMcgBytes = 0x20;
 
 constexpr Command kCommands[] = {
     {Opcode::kNop, nop},
@@ -74,6 +74,8 @@ constexpr Command kCommands[] = {
     {Opcode::kDrainDct, drain_dct},
     {Opcode::kQueryDct, query_dct, kSmall, kDctBytes},
     {Opcode::kDestroyDct, destroy_dct},
+    {Opcode::kAttachToMcg, attach_to_mcg, kMcgBytes, kSmall},
+    {Opcode::kDetachFromMcg, detach_from_mcg, kMcgBytes, kSmall},
     {Opcode::kRst2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2RtrQp, modify_qp, kContext, kSmall},

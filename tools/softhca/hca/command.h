@@ -91,6 +91,8 @@ Handler alloc_pd, dealloc_pd, alloc_xrcd, dealloc_xrcd, alloc_transport_domain, 
 Handler nop, query_hca_cap, query_adapter, set_roce_address, query_roce_address;
 // commands_mkey.cc
 Handler create_mkey, query_mkey, destroy_mkey;
+// commands_multicast.cc
+Handler attach_to_mcg, detach_from_mcg;
 // commands_protection.cc
 Handler create_psv, destroy_psv, create_general_object, query_general_object, destroy_general_object;
 // commands_eq.cc

@@ -165,6 +165,7 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.log_sq_wqebbs = qpc.log_sq_size;
   qp.doorbell_record = qpc.dbr_addr;
   qp.reserved_lkey = qpc.rlky;
+  qp.blocks_own_multicast = qpc.block_lb_mc;
   qp.sq_position = qp.has_rq ? std::uint64_t{qp.rq_wqe_bytes} << qp.log_rq_entries : 0;
   const std::uint64_t sq_bytes = qp.has_sq ? std::uint64_t{kWqebbBytes} << qp.log_sq_wqebbs : 0;
   return take_pages(request, qpc.log_page_size, qpc.page_offset, qp.sq_position + sq_bytes, qp.pages);
@@ -235,6 +236,9 @@ Refusal destroy_qp(Device& device, const Request& request) {
   QpObject* qp = nullptr;
   if (const Refusal refusal = find_qp(device, request, qp)) {
     return refusal;
+  }
+  if (qp->multicast_groups != 0) {
+    return bad_resource_state(Syndrome::kQpInMulticastGroup);
   }
   device.transport.acknowledge(*qp);
   device.transport.forget(*qp);

@@ -11,6 +11,7 @@
 
 #include "tools/softhca/hca/address_space.h"
 #include "tools/softhca/hca/mkey.h"
+#include "tools/softhca/hca/multicast.h"
 #include "tools/softhca/hca/nullable_memory.h"
 #include "tools/softhca/hca/object_table.h"
 #include "tools/softhca/hca/objects.h"
@@ -58,6 +59,7 @@ struct Device {
   ObjectTable<Srq> srqs;  // basic SRQs, XRC SRQs and RMPs: one number space
   ObjectTable<QpObject> qps;
   std::vector<umlx5::wqe::prm::RoceAddress> gids;
+  MulticastGroups groups;
   Transport transport;
 
   // Interrupt vectors to raise when the lock is released.

@@ -198,6 +198,8 @@ AddressSpace& Hca::dma() { return state_->device.dma; }
 Qp* Hca::find_qp(std::uint32_t qpn) { return state_->device.qps.find(qpn); }
 Srq* Hca::find_srq(std::uint32_t srqn) { return state_->device.srqs.find(srqn); }
 
+std::span<Qp* const> Hca::receivers_of(wire::Ipv4 group) { return state_->device.groups.receivers(group); }
+
 bool Hca::has_gid(std::uint8_t index) {
   const auto& gids = state_->device.gids;
   return index < gids.size() && gids[index].roce_version == umlx5::wqe::prm::kRoceAddressV2;

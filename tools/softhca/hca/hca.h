@@ -57,6 +57,7 @@ class Hca final : public Services {
   AddressSpace& dma() override;
   Qp* find_qp(std::uint32_t qpn) override;
   Srq* find_srq(std::uint32_t srqn) override;
+  std::span<Qp* const> receivers_of(wire::Ipv4 group) override;
   bool has_gid(std::uint8_t index) override;
   MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;

@@ -83,7 +83,7 @@ Refusal take_path(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
     return bad_parameter(Syndrome::kQpGidIndex);
   }
   const auto destination = ipv4_of(path.rgid_rip);
-  if (!destination) {
+  if (!destination || destination->is_multicast()) {
     return bad_parameter(Syndrome::kQpRemoteGid);
   }
   qp.path.route.destination = *destination;

@@ -148,6 +148,7 @@ struct Qp {
   std::uint8_t min_rnr_timer = 0;                               // 5-bit code that this responder sends
   std::uint32_t max_initiated_rd_atomic = 0;                    // reads and atomics this requester may have outstanding
   std::uint32_t max_target_rd_atomic = 0;                       // that this responder accepts
+  bool blocks_own_multicast = false;                            // does not get what it sends to groups that it is in
   bool remote_read = false, remote_write = false, remote_atomic = false;
   bool drain_sigerr = false;  // a signature error of a request of its own takes the send queue to SQD
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
@@ -159,6 +160,7 @@ struct Qp {
   std::uint64_t dc_access_key = 0;
   std::uint32_t dc_key_violations = 0;
   std::uint32_t max_errored_streams = 0;
+  std::uint32_t multicast_groups = 0;  // that it is in
   // Kept by the transport, for QUERY_QP: what has been taken from the queues.
   std::uint16_t sq_consumed_wqebbs = 0;
   std::uint16_t rq_consumed = 0;

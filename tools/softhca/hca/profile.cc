@@ -42,6 +42,8 @@ void set_queue_limits(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.log_max_uctx = profile.log_max_uctx;
   cap.log_max_ra_req_qp = profile.log_max_ra_req_qp;
   cap.log_max_ra_res_qp = profile.log_max_ra_res_qp;
+  cap.log_max_mcg = profile.log_max_mcg;
+  cap.max_qp_mcg = profile.max_qp_mcg;
   cap.log_max_msg = profile.log_max_message_bytes;
   cap.max_wqe_sz_sq = profile.max_wqe_sz_sq_bytes;
   cap.max_wqe_sz_rq = profile.max_wqe_sz_rq_bytes;

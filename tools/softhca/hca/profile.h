@@ -29,6 +29,8 @@ struct Profile {
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
        packet_based_credit = true;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
+  std::uint8_t log_max_mcg = 8;    // multicast groups: each takes a descriptor of the process
+  std::uint16_t max_qp_mcg = 240;  // queue pairs in one
   std::uint8_t log_max_message_bytes = 30;
   std::uint8_t max_indirection = 4;        // keys that name keys, in a row
   std::uint8_t log_max_klm_entries = 16;   // of a key that names others

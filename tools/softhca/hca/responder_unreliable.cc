@@ -49,7 +49,7 @@ Failure Responder::place_datagram(Link& link, const Qp& qp, const wire::Packet& 
   if (kGrhBytes + packet.payload.size() > receive_.length_bytes) {
     return failure::kReceiveTooShort;
   }
-  const wire::Flow flow{.source = received.source, .destination = link.port.address()};
+  const wire::Flow flow{.source = received.source, .destination = received.destination};
   const auto ip =
       wire::ip_header(flow, received.traffic_class, received.hop_limit, received.packet.size() + kIcrcBytes);
   std::array<std::byte, kGrhBytes> grh{};

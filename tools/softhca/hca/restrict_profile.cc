@@ -39,6 +39,7 @@ constexpr std::array kKnobs = {Knob{"xrc", &Profile::xrc},
                                Knob{"memory_windows", &Profile::memory_windows},
                                Knob{"scatter_to_cqe", &Profile::scatter_to_cqe},
                                Knob{"packet_based_credit", &Profile::packet_based_credit},
+                               Knob{"mcg", nullptr, &Profile::log_max_mcg},
                                Knob{"dci_streams", nullptr, &Profile::log_max_dci_streams},
                                Knob{"dci_errored_streams", nullptr, &Profile::log_max_dci_errored_streams},
                                Knob{"ooo"}};

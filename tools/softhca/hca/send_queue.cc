@@ -55,8 +55,10 @@ bool is_atomic(SendOpcode opcode) {
 }
 
 void take_address(Link& link, const Qp& qp, const umlx5::wqe::AddressVector& address, SendRequest& request) {
-  const auto destination = ipv4_of(address.remote_gid);
-  if (!address.extended || !destination || destination->is_multicast() || !link.services.has_gid(address.sgid_index)) {
+  const auto group = qp.type == QpType::kUd ? group_of(address.remote_gid) : std::nullopt;
+  const auto destination = group ? group : ipv4_of(address.remote_gid);
+  if (!address.extended || !destination || (destination->is_multicast() && !group) ||
+      !link.services.has_gid(address.sgid_index)) {
     request.failure = failure::kBadAddress;
     return;
   }

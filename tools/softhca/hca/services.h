@@ -28,6 +28,9 @@ class Services {
   virtual Qp* find_qp(std::uint32_t qpn) = 0;
   virtual Srq* find_srq(std::uint32_t srqn) = 0;
 
+  // Who gets datagrams for the multicast address. Devices without groups need not implement it.
+  virtual std::span<Qp* const> receivers_of(wire::Ipv4) { return {}; }
+
   // True if the entry of the port's GID table is one to send from.
   virtual bool has_gid(std::uint8_t index) = 0;
 

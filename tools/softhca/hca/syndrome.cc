@@ -185,7 +185,7 @@ std::string_view words(Syndrome syndrome) {
     case Syndrome::kQpGidIndex:
       return "the GID index is beyond the table, or its entry is empty";
     case Syndrome::kQpRemoteGid:
-      return "the remote GID is not an IPv4 address in RoCE v2's form";
+      return "the remote GID is not the IPv4 address of one machine in RoCE v2's form";
     case Syndrome::kQpNoGrh:
       return "an address path of this port needs a GRH";
     case Syndrome::kQpMtu:
@@ -204,6 +204,18 @@ std::string_view words(Syndrome syndrome) {
       return "the DC initiator has more streams than the device supports";
     case Syndrome::kDciStreamNotFailed:
       return "the stream of the DC initiator has not failed";
+    case Syndrome::kMulticastQpType:
+      return "only UD queue pairs join multicast groups";
+    case Syndrome::kMulticastGid:
+      return "the GID is not one of a multicast group";
+    case Syndrome::kMulticastLimit:
+      return "there are as many groups, or queue pairs in the group, as the device has room for";
+    case Syndrome::kMulticastJoin:
+      return "the port cannot join the group";
+    case Syndrome::kMulticastNotAttached:
+      return "the queue pair is not in the multicast group";
+    case Syndrome::kQpInMulticastGroup:
+      return "the queue pair is in a multicast group";
     case Syndrome::kCapabilityGroup:
       return "the capability group is unknown";
     case Syndrome::kOtherFunction:

@@ -127,6 +127,14 @@ enum class Syndrome : std::uint32_t {
   kDciStreams = 0x53081e,
   kDciStreamNotFailed = 0x53081f,
 
+  // Multicast groups.
+  kMulticastQpType = 0x530b01,
+  kMulticastGid = 0x530b02,
+  kMulticastLimit = 0x530b03,
+  kMulticastJoin = 0x530b04,
+  kMulticastNotAttached = 0x530b05,
+  kQpInMulticastGroup = 0x530b06,
+
   // Device.
   kCapabilityGroup = 0x530901,
   kOtherFunction = 0x530902,

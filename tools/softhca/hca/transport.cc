@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/softhca/hca/link.h"
+#include "tools/softhca/hca/multicast.h"
 #include "tools/softhca/hca/qp_transport.h"
 #include "tools/softhca/wire/packet.h"
 #include "wqe/eqe.h"
@@ -53,6 +54,9 @@ struct DcPeer {
   std::unique_ptr<Qp> qp;
 };
 
+// The default partition key is the only one.
+bool takes_pkey(const wire::Packet& packet) { return (packet.bth.pkey & 0x7fff) == 0x7fff; }
+
 bool sends(QpState state) { return state == QpState::kRts || state == QpState::kSqDrained; }
 
 }  // namespace
@@ -87,6 +91,7 @@ struct Transport::State {
 
   bool hear();
   void hear(const wire::Received& received);
+  void hear_group(const wire::Packet& packet, const wire::Received& received);
   void hear_target(Qp& target, const wire::Packet& packet, const wire::Received& received);
   DcPeer* peer_of(Qp& target, const wire::Packet& packet, const wire::Received& received);
   void forget_peers(const Qp& target);
@@ -155,13 +160,17 @@ void Transport::State::hear(const wire::Received& received) {
   if (!packet) {
     return;
   }
+  if (received.destination.is_multicast()) {
+    hear_group(*packet, received);
+    return;
+  }
   Qp* const qp = link.services.find_qp(packet->bth.destination_qpn);
   if (qp != nullptr && qp->type == QpType::kDct) {
     hear_target(*qp, *packet, received);
     return;
   }
   if (qp == nullptr || qp->transport == nullptr || packet->info().transport != wire_transport(qp->type) ||
-      !receives(qp->state) || (packet->bth.pkey & 0x7fff) != 0x7fff) {
+      !receives(qp->state) || !takes_pkey(*packet)) {
     return;
   }
   QpTransport& transport = *qp->transport;
@@ -194,6 +203,20 @@ void Transport::State::hear(const wire::Received& received) {
   transport.responder.on_request(link, *qp, *packet);
   if (transport.responder.owes()) {
     want_to_answer(transport);
+  }
+}
+
+// Every queue pair in the group gets a copy.
+void Transport::State::hear_group(const wire::Packet& packet, const wire::Received& received) {
+  if (packet.bth.destination_qpn != kMulticastQpn || packet.info().transport != wire::Transport::kUd ||
+      !takes_pkey(packet)) {
+    return;
+  }
+  for (Qp* const qp : link.services.receivers_of(received.destination)) {
+    const bool own = received.source == link.port.address() && packet.deth.source_qpn == qp->qpn;
+    if (qp->transport != nullptr && receives(qp->state) && !(own && qp->blocks_own_multicast)) {
+      qp->transport->responder.on_datagram(link, *qp, packet, received);
+    }
   }
 }
 
@@ -241,7 +264,7 @@ DcPeer* Transport::State::peer_of(Qp& target, const wire::Packet& packet, const 
 
 void Transport::State::hear_target(Qp& target, const wire::Packet& packet, const wire::Received& received) {
   if (target.state != QpState::kRtr || packet.info().transport != wire::Transport::kDc || !packet.info().request ||
-      (packet.bth.pkey & 0x7fff) != 0x7fff) {
+      !takes_pkey(packet)) {
     return;
   }
   if (dc_peers.size() >= kMaxDcPeers) {

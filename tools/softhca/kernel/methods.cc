@@ -218,6 +218,8 @@ constexpr WriteCommand kWriteCommands[] = {
     {IB_USER_VERBS_CMD_QUERY_QP, "QUERY_QP", 16, sizeof(ib_uverbs_query_qp_resp), true, false, h::query_qp},
     {IB_USER_VERBS_CMD_MODIFY_QP, "MODIFY_QP", sizeof(ib_uverbs_modify_qp), 0, false, false, h::modify_qp},
     {IB_USER_VERBS_CMD_DESTROY_QP, "DESTROY_QP", 16, 4, true, false, h::write_destroy_qp},
+    {IB_USER_VERBS_CMD_ATTACH_MCAST, "ATTACH_MCAST", sizeof(ib_uverbs_attach_mcast), 0, false, false, h::attach_mcast},
+    {IB_USER_VERBS_CMD_DETACH_MCAST, "DETACH_MCAST", sizeof(ib_uverbs_detach_mcast), 0, false, false, h::detach_mcast},
     {IB_USER_VERBS_CMD_CREATE_SRQ, "CREATE_SRQ", 32, 16, true, true, h::write_create_srq},
     {IB_USER_VERBS_CMD_MODIFY_SRQ, "MODIFY_SRQ", 16, 0, false, true, h::modify_srq},
     {IB_USER_VERBS_CMD_QUERY_SRQ, "QUERY_SRQ", 16, 16, true, false, h::query_srq},

@@ -100,6 +100,8 @@ int modify_qp(Request&);
 int ex_modify_qp(Request&);
 int query_qp(Request&);
 int destroy_qp(Request&);
+int attach_mcast(Request&);
+int detach_mcast(Request&);
 int write_destroy_qp(Request&);
 
 int invoke_write(Request&);

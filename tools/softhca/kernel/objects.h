@@ -163,11 +163,19 @@ constexpr umlx5::wqe::prm::ServiceType service_of(std::uint32_t qp_type) {
   }
 }
 
+// A multicast group that a QP is in, as the program has named it.
+struct McastGroup {
+  Gid gid{};
+  std::uint16_t lid = 0;
+  friend bool operator==(const McastGroup&, const McastGroup&) = default;
+};
+
 struct Qp final : Numbered {
   static constexpr std::uint16_t kType = UVERBS_OBJECT_QP;
   Qp(std::uint16_t devx_uid, std::uint32_t qpn) : Numbered(kType, devx_uid, qpn, umlx5::wqe::prm::Opcode::kDestroyQp) {}
   int release(RdmaDevice& device) override;
-  std::uint8_t qp_type = 0;  // ib_uverbs_qp_type
+  int leave_groups(RdmaDevice& device);  // 0, or errno with some left
+  std::uint8_t qp_type = 0;              // ib_uverbs_qp_type
   State state = State::kReset;
   bool signal_all = false;
   std::uint32_t rq_entries = 0, rq_max_sge = 0;
@@ -179,6 +187,7 @@ struct Qp final : Numbered {
   // Of a DCT, which the device gets to know, and which has a number, from RTR on.
   umlx5::wqe::prm::Dctc dctc;
   EventSink dct_events;
+  std::vector<McastGroup> groups;
 };
 
 }  // namespace softhca::kernel

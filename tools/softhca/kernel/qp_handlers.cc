@@ -26,6 +26,9 @@ int Qp::release(RdmaDevice& device) {
   if (qp_type == kQptDct) {
     return release_dct(device, *this);
   }
+  if (const int error = leave_groups(device); error != 0) {
+    return error;
+  }
   // As mlx5_ib does: a QP leaves the device from RESET.
   if (state != State::kReset) {
     if (const int error = command_on_object(device.firmware(), prm::Opcode::kToRstQp, uid, number); error != 0) {
@@ -465,6 +468,11 @@ ib_uverbs_query_qp_resp attributes_of(Qp& qp, const prm::Qpc& qpc) {
   return r;
 }
 
+// A program that destroys a QP has to take it out of its multicast groups before.
+std::expected<EventCounts, int> destroy_outside_groups(Request& request, Qp& qp) {
+  return qp.groups.empty() ? request.file().destroy(qp) : std::unexpected(EBUSY);
+}
+
 }  // namespace
 
 int create_qp(Request& request) {
@@ -560,7 +568,7 @@ int query_qp(Request& request) {
 }
 
 int destroy_qp(Request& request) {
-  const auto counts = request.file().destroy(*request.object<Qp>(UVERBS_ATTR_DESTROY_QP_HANDLE));
+  const auto counts = destroy_outside_groups(request, *request.object<Qp>(UVERBS_ATTR_DESTROY_QP_HANDLE));
   return counts ? request.put_value(UVERBS_ATTR_DESTROY_QP_RESP, counts->asynchronous) : counts.error();
 }
 
@@ -573,7 +581,7 @@ int write_destroy_qp(Request& request) {
   if (qp == nullptr) {
     return ENOENT;
   }
-  const auto counts = request.file().destroy(*qp);
+  const auto counts = destroy_outside_groups(request, *qp);
   return counts ? request.put_core(counts->asynchronous) : counts.error();
 }
 

@@ -32,6 +32,10 @@ std::array<std::uint8_t, 6> mac_of_ipv4(std::uint32_t address) {
           static_cast<std::uint8_t>(address)};
 }
 
+std::uint32_t last_32_bits(const Gid& gid) {
+  return static_cast<std::uint32_t>(gid[12]) << 24 | gid[13] << 16 | gid[14] << 8 | gid[15];
+}
+
 // The structure of one capability group.
 template <umlx5::wqe::Structure Capabilities>
 std::expected<Capabilities, int> query_group(Firmware& firmware, prm::CapabilityGroup group) {
@@ -126,12 +130,20 @@ Gid gid_of_ipv4(std::uint32_t address) {
   return gid;
 }
 
+bool is_multicast(const Gid& gid) {
+  return gid == gid_of_ipv4(last_32_bits(gid)) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
+
 std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid) {
-  const std::uint32_t address = static_cast<std::uint32_t>(gid[12]) << 24 | gid[13] << 16 | gid[14] << 8 | gid[15];
-  if (gid != gid_of_ipv4(address) || address == 0) {
-    return std::nullopt;
+  const std::uint32_t address = last_32_bits(gid);
+  const bool is_ipv4 = gid == gid_of_ipv4(address);
+  if (is_multicast(gid)) {
+    // RFC 1112, 6.4, and RFC 2464, 7.
+    return is_ipv4 ? std::array<std::uint8_t, 6>{0x01,    0x00,   0x5e, static_cast<std::uint8_t>(gid[13] & 0x7f),
+                                                 gid[14], gid[15]}
+                   : std::array<std::uint8_t, 6>{0x33, 0x33, gid[12], gid[13], gid[14], gid[15]};
   }
-  return mac_of_ipv4(address);
+  return is_ipv4 && address != 0 ? std::optional(mac_of_ipv4(address)) : std::nullopt;
 }
 
 namespace {

@@ -54,7 +54,10 @@ using Gid = std::array<std::uint8_t, 16>;
 // ::ffff:a.b.c.d of an address in host order.
 Gid gid_of_ipv4(std::uint32_t address);
 
-// The Ethernet address that stands for a RoCE peer; none if the GID has no route from here.
+// True for the GID of a multicast group, also one of IPv4.
+bool is_multicast(const Gid& gid);
+
+// The Ethernet address that stands for a RoCE peer or group; none if the GID has no route from here.
 std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid);
 
 // An XRC domain on the device; freed with the last that has it open.

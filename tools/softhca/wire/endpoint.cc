@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/softhca/wire/faults.h"
+#include "tools/softhca/wire/group_sockets.h"
 #include "tools/softhca/wire/icrc.h"
 #include "tools/softhca/wire/packet.h"
 #include "tools/softhca/wire/pcap.h"
@@ -70,6 +71,9 @@ class UdpEndpoint final : public Endpoint {
 
   Ipv4 address() const override { return address_; }
   int fd() const override { return socket_->fd(); }
+  int groups_fd() const override { return groups_.fd(); }
+  Expected<void> join(Ipv4 group) override { return groups_.join(group, address_); }
+  void leave(Ipv4 group) override { groups_.leave(group); }
   std::span<std::byte> reserve() override;
   void commit(const Route& route, std::size_t bytes) override;
   void flush() override;
@@ -90,10 +94,13 @@ class UdpEndpoint final : public Endpoint {
 
   std::size_t receive_looped(std::span<Received> out);
   std::size_t receive_socket(std::span<Received> out);
+  std::size_t receive_groups(std::span<Received> out);
+  bool take(const IncomingDatagram& datagram, Ipv4 destination, Received& out);
   bool accept(const Flow& flow, std::uint8_t traffic_class, std::uint8_t hop_limit, std::span<const std::byte> packet);
 
   Ipv4 address_;
   std::unique_ptr<UdpSocket> socket_;
+  GroupSockets groups_;
   FaultPlan faults_;
   std::unique_ptr<Capture> capture_;
   EndpointCounters counters_;
@@ -249,11 +256,13 @@ std::size_t UdpEndpoint::receive(std::span<Received> out) {
     pool_.give_back(std::move(packet.buffer));
   }
   given_out_.clear();
-  // By turns, so that neither source can starve the other.
-  looped_first_ = !looped_first_;
-  std::size_t count = looped_first_ ? receive_looped(out) : receive_socket(out);
+  // By turns, and not all of it from groups, so that no source can starve the others.
+  std::size_t count = receive_groups(out.first(out.size() / 2));
   out = out.subspan(count);
-  count += looped_first_ ? receive_socket(out) : receive_looped(out);
+  looped_first_ = !looped_first_;
+  const std::size_t first = looped_first_ ? receive_looped(out) : receive_socket(out);
+  out = out.subspan(first);
+  count += first + (looped_first_ ? receive_socket(out) : receive_looped(out));
   if (capture_) {
     capture_->flush();
   }
@@ -268,6 +277,7 @@ std::size_t UdpEndpoint::receive_looped(std::span<Received> out) {
     const std::span<const std::byte> data = packet.data();
     if (accept(flow_to(address_), packet.route.traffic_class, kHopLimit, data)) {
       out[count++] = {.source = address_,
+                      .destination = address_,
                       .source_port = packet.route.source_port,
                       .traffic_class = packet.route.traffic_class,
                       .hop_limit = kHopLimit,
@@ -287,16 +297,36 @@ std::size_t UdpEndpoint::receive_socket(std::span<Received> out) {
   std::size_t count = 0;
   IncomingDatagram datagram;
   while (count < out.size() && socket_->next(datagram)) {
-    const Flow flow{.source = datagram.source, .destination = address_, .source_port = datagram.source_port};
-    if (accept(flow, datagram.traffic_class, datagram.hop_limit, datagram.data)) {
-      out[count++] = {.source = datagram.source,
-                      .source_port = datagram.source_port,
-                      .traffic_class = datagram.traffic_class,
-                      .hop_limit = datagram.hop_limit,
-                      .packet = datagram.data.first(datagram.data.size() - kIcrcBytes)};
-    }
+    count += take(datagram, address_, out[count]) ? 1 : 0;
   }
   return count;
+}
+
+std::size_t UdpEndpoint::receive_groups(std::span<Received> out) {
+  if (out.empty() || (!groups_.has_next() && !groups_.receive())) {
+    return 0;
+  }
+  std::size_t count = 0;
+  IncomingDatagram datagram;
+  Ipv4 group;
+  while (count < out.size() && groups_.next(datagram, group)) {
+    count += take(datagram, group, out[count]) ? 1 : 0;
+  }
+  return count;
+}
+
+bool UdpEndpoint::take(const IncomingDatagram& datagram, Ipv4 destination, Received& out) {
+  const Flow flow{.source = datagram.source, .destination = destination, .source_port = datagram.source_port};
+  if (!accept(flow, datagram.traffic_class, datagram.hop_limit, datagram.data)) {
+    return false;
+  }
+  out = {.source = datagram.source,
+         .destination = destination,
+         .source_port = datagram.source_port,
+         .traffic_class = datagram.traffic_class,
+         .hop_limit = datagram.hop_limit,
+         .packet = datagram.data.first(datagram.data.size() - kIcrcBytes)};
+  return true;
 }
 
 bool UdpEndpoint::accept(const Flow& flow, std::uint8_t traffic_class, std::uint8_t hop_limit,
@@ -318,7 +348,7 @@ bool UdpEndpoint::accept(const Flow& flow, std::uint8_t traffic_class, std::uint
 }
 
 std::optional<std::uint64_t> UdpEndpoint::next_deadline_ns() const {
-  if (!looped_.empty() || socket_->has_next()) {
+  if (!looped_.empty() || socket_->has_next() || groups_.has_next()) {
     return 0;
   }
   std::optional<std::uint64_t> earliest;

@@ -56,6 +56,7 @@ struct EndpointCounters {
 
 struct Received {
   Ipv4 source{};
+  Ipv4 destination{};  // the endpoint's address, or a group that it has joined
   std::uint16_t source_port = 0;
   std::uint8_t traffic_class = 0;
   std::uint8_t hop_limit = 0;
@@ -79,6 +80,13 @@ class Endpoint {
 
   // Readable when a packet waits in the kernel: for poll(). See next_deadline_ns() for those that do not.
   virtual int fd() const = 0;
+  // The same for packets to groups.
+  virtual int groups_fd() const = 0;
+
+  // Packets to the multicast address `group` arrive too, this endpoint's own included, until leave(). Joining twice is
+  // as good as once. Errors: what the kernel gives, in words.
+  virtual Expected<void> join(Ipv4 group) = 0;
+  virtual void leave(Ipv4 group) = 0;
 
   // A buffer of kMaxPacketBytes for the next packet; commit() queues its first `bytes` bytes, at least a BTH, for
   // `route`, in order. Packets may leave at once or wait for flush(); flush() leaves none waiting but those that a

@@ -24,6 +24,7 @@ constexpr std::size_t kMaxRunBytes = 65'000;  // below the largest UDP datagram
 constexpr std::size_t kReceiveMessages = 8;   // per system call
 constexpr std::size_t kReceiveBytes = 65'536;
 constexpr int kMaxSendAttempts = 8;
+constexpr int kHopLimit = 64;
 constexpr timespec kSendRetryDelay{.tv_sec = 0, .tv_nsec = 250'000};
 
 constexpr std::size_t kSendControlBytes = CMSG_SPACE(sizeof(std::uint16_t)) + CMSG_SPACE(sizeof(int));
@@ -187,12 +188,26 @@ UdpSocket::UdpSocket(int fd, Ipv4 address)
 
 UdpSocket::~UdpSocket() { close(fd_); }
 
-umlx5::Expected<std::unique_ptr<UdpSocket>> UdpSocket::open(Ipv4 address) {
+umlx5::Expected<std::unique_ptr<UdpSocket>> UdpSocket::create(Ipv4 address) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return umlx5::fail(errno, "UDP socket: cannot be created");
   }
-  std::unique_ptr<UdpSocket> result(new UdpSocket(fd, address));
+  return std::unique_ptr<UdpSocket>(new UdpSocket(fd, address));
+}
+
+void UdpSocket::ask_for_headers() {
+  grow_buffer(fd_, SO_RCVBUFFORCE, SO_RCVBUF);
+  set_option(fd_, IPPROTO_IP, IP_RECVTOS, 1);
+  set_option(fd_, IPPROTO_IP, IP_RECVTTL, 1);
+}
+
+umlx5::Expected<std::unique_ptr<UdpSocket>> UdpSocket::open(Ipv4 address) {
+  auto result = create(address);
+  if (!result) {
+    return result;
+  }
+  const int fd = (*result)->fd_;
   const sockaddr_in name = socket_address(address);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
     const int error = errno;
@@ -204,12 +219,33 @@ umlx5::Expected<std::unique_ptr<UdpSocket>> UdpSocket::open(Ipv4 address) {
   if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
     return umlx5::fail(errno, "UDP socket: fragmentation cannot be forbidden");
   }
-  grow_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
+  (*result)->ask_for_headers();
   grow_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
-  set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
-  set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
   set_option(fd, SOL_UDP, UDP_GRO, 1);
-  result->segmentation_ = address.is_loopback() && set_option(fd, SOL_UDP, UDP_SEGMENT, 0);
+  // What goes to a group leaves by the interface of the address, and lives as long as what goes to one machine.
+  setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &name.sin_addr, sizeof name.sin_addr);
+  set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, kHopLimit);
+  (*result)->segmentation_ = address.is_loopback() && set_option(fd, SOL_UDP, UDP_SEGMENT, 0);
+  return result;
+}
+
+umlx5::Expected<std::unique_ptr<UdpSocket>> UdpSocket::open_group(Ipv4 group, Ipv4 local) {
+  auto result = create(group);
+  if (!result) {
+    return result;
+  }
+  const int fd = (*result)->fd_;
+  const sockaddr_in name = socket_address(group);
+  const ip_mreqn membership{
+      .imr_multiaddr = name.sin_addr, .imr_address = socket_address(local).sin_addr, .imr_ifindex = 0};
+  if (!set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
+      setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership) != 0) {
+    return umlx5::fail(errno,
+                       fmt::format("UDP socket: {} cannot join the group {}", to_string(local), to_string(group)));
+  }
+  set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);  // not those that others have joined on other interfaces
+  (*result)->ask_for_headers();
   return result;
 }
 

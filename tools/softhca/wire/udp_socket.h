@@ -36,12 +36,16 @@ class UdpSocket {
   // Errors: EADDRINUSE, EADDRNOTAVAIL or what the kernel gives, in words with the address.
   static umlx5::Expected<std::unique_ptr<UdpSocket>> open(Ipv4 address);
 
+  // One that hears what is sent to the multicast group on the interface with the address `local`; others of this
+  // machine may have the group too. Errors: what the kernel gives, in words.
+  static umlx5::Expected<std::unique_ptr<UdpSocket>> open_group(Ipv4 group, Ipv4 local);
+
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
 
   int fd() const { return fd_; }
-  Ipv4 address() const { return address_; }
+  Ipv4 address() const { return address_; }  // or the group
 
   // Sends all of `datagrams`, in order; waits at most some milliseconds for a full socket. Returns how many the
   // kernel refused.
@@ -60,6 +64,8 @@ class UdpSocket {
   struct ReceiveBatch;
 
   UdpSocket(int fd, Ipv4 address);
+  static umlx5::Expected<std::unique_ptr<UdpSocket>> create(Ipv4 address);
+  void ask_for_headers();
   std::size_t transmit();
 
   int fd_;

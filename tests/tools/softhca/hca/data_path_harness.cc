@@ -136,7 +136,11 @@ void Wire::attach(Port& port) { ports_[port.address().value] = &port; }
 
 void Wire::deliver(wire::Ipv4 source, wire::Ipv4 destination, std::span<const std::byte> packet) {
   if (const auto found = ports_.find(destination.value); found != ports_.end()) {
-    found->second->arrive(source, packet);
+    found->second->arrive(source, destination, packet);
+  }
+  const auto [first, last] = groups_.equal_range(destination.value);
+  for (auto member = first; member != last; ++member) {
+    member->second->arrive(source, destination, packet);
   }
 }
 
@@ -170,8 +174,17 @@ void Wire::release_held(bool all) {
 
 Port::Port(Wire& wire, wire::Ipv4 address) : wire_(wire), address_(address) { wire.attach(*this); }
 
-void Port::arrive(wire::Ipv4 source, std::span<const std::byte> packet) {
-  arrived_.push_back({source, Bytes(packet.begin(), packet.end())});
+void Port::arrive(wire::Ipv4 source, wire::Ipv4 destination, std::span<const std::byte> packet) {
+  arrived_.push_back({source, destination, Bytes(packet.begin(), packet.end())});
+}
+
+wire::Expected<void> Port::join(wire::Ipv4 group) {
+  if (refuses_groups) {
+    return umlx5::fail(ENOBUFS, "no more groups");
+  }
+  wire_.leave(group.value, *this);
+  wire_.join(group.value, *this);
+  return {};
 }
 
 std::span<std::byte> Port::reserve() { return buffer_; }
@@ -189,6 +202,7 @@ std::size_t Port::receive(std::span<wire::Received> out) {
   }
   for (std::size_t i = 0; i < handed_out_.size(); ++i) {
     out[i] = wire::Received{.source = handed_out_[i].source,
+                            .destination = handed_out_[i].destination,
                             .source_port = 0xc000,
                             .traffic_class = traffic_class,
                             .hop_limit = hop_limit,

@@ -89,6 +89,10 @@ class Wire {
   bool keep_log = false;
 
   void attach(Port& port);
+  void join(std::uint32_t group, Port& port) { groups_.emplace(group, &port); }
+  void leave(std::uint32_t group, const Port& port) {
+    std::erase_if(groups_, [&](const auto& entry) { return entry.first == group && entry.second == &port; });
+  }
   void carry(wire::Ipv4 source, wire::Ipv4 destination, std::span<const std::byte> packet);
   void release_held(bool all);
   bool idle() const { return held_.empty(); }
@@ -102,6 +106,7 @@ class Wire {
   void deliver(wire::Ipv4 source, wire::Ipv4 destination, std::span<const std::byte> packet);
 
   std::map<std::uint32_t, Port*> ports_;
+  std::multimap<std::uint32_t, Port*> groups_;
   std::vector<Held> held_;
 };
 
@@ -110,13 +115,18 @@ class Port final : public wire::Endpoint {
   Port(Wire& wire, wire::Ipv4 address);
   ~Port() override = default;
 
-  void arrive(wire::Ipv4 source, std::span<const std::byte> packet);
+  void arrive(wire::Ipv4 source, wire::Ipv4 destination, std::span<const std::byte> packet);
+  void arrive(wire::Ipv4 source, std::span<const std::byte> packet) { arrive(source, address_, packet); }
+  bool refuses_groups = false;
   wire::Route last_route{};                        // of the last packet sent
   std::uint8_t traffic_class = 0, hop_limit = 64;  // of what arrives
   bool empty() const { return arrived_.empty(); }
 
   wire::Ipv4 address() const override { return address_; }
   int fd() const override { return -1; }
+  int groups_fd() const override { return -1; }
+  wire::Expected<void> join(wire::Ipv4 group) override;
+  void leave(wire::Ipv4 group) override { wire_.leave(group.value, *this); }
   std::span<std::byte> reserve() override;
   void commit(const wire::Route& route, std::size_t bytes) override;
   void flush() override {}
@@ -126,7 +136,7 @@ class Port final : public wire::Endpoint {
 
  private:
   struct Arrived {
-    wire::Ipv4 source;
+    wire::Ipv4 source, destination;
     Bytes packet;
   };
   Wire& wire_;
@@ -192,6 +202,8 @@ class Device final : public Services {
   Qp* find_qp(std::uint32_t qpn) override;
   Srq* find_srq(std::uint32_t srqn) override;
   bool has_gid(std::uint8_t index) override { return index <= 1; }
+  std::map<std::uint32_t, std::vector<Qp*>> groups;  // by their addresses; the port is to join them
+  std::span<Qp* const> receivers_of(wire::Ipv4 group) override { return groups[group.value]; }
   MkeyFault resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,
                     std::vector<DmaRange>& ranges) override;
   bool invalidate(const KeyUser& user, std::uint32_t key) override;

@@ -296,10 +296,10 @@ TEST(TransportUd, AnAddressThatIsNoneIsRefused) {
     expect_refused(pair, bad, "02 SEND");
     EXPECT_EQ(pair.a.sends()[1].vendor_syndrome(), 0x6cu);
   }
-  for (const std::uint32_t ipv4 : {0u, 0xe0000001u, 0xefffffffu}) {  // unspecified, multicast
+  {
     UdFixture pair;
     WorkRequest bad = pair.datagram(8);
-    bad.address.ipv4 = ipv4;
+    bad.address.ipv4 = 0;
     expect_refused(pair, bad, "02 SEND");
   }
   UdFixture pair;

@@ -30,6 +30,9 @@ class OwnPort final : public wire::Endpoint {
  public:
   wire::Ipv4 address() const override { return {kTestAddress}; }
   int fd() const override { return -1; }
+  int groups_fd() const override { return -1; }
+  wire::Expected<void> join(wire::Ipv4) override { return {}; }
+  void leave(wire::Ipv4) override {}
   std::span<std::byte> reserve() override { return buffer_; }
   void commit(const wire::Route& route, std::size_t bytes) override {
     if (route.destination == address()) {
@@ -41,7 +44,12 @@ class OwnPort final : public wire::Endpoint {
     given_.assign(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(std::min(sent_.size(), out.size())));
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(given_.size()));
     for (std::size_t i = 0; i < given_.size(); ++i) {
-      out[i] = {.source = address(), .source_port = 0xc000, .hop_limit = 64, .looped_back = true, .packet = given_[i]};
+      out[i] = {.source = address(),
+                .destination = address(),
+                .source_port = 0xc000,
+                .hop_limit = 64,
+                .looped_back = true,
+                .packet = given_[i]};
     }
     return given_.size();
   }

@@ -113,7 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kernel->reg_mr(pd, address_of(kernel->memory), 4096, 7, mr);
     kernel->alloc_uar(uar_handle, uar, offset);
     kernel->create_cq(63, kernel->cq_driver(uar), cq, cqe);
-    kernel->create_qp(IB_UVERBS_QPT_RC, pd, cq, kernel->qp_driver(uar), kSmallCap, qp);
+    kernel->create_qp(input.byte() % 2 == 0 ? IB_UVERBS_QPT_RC : IB_UVERBS_QPT_UD, pd, cq, kernel->qp_driver(uar),
+                      kSmallCap, qp);
   }
   for (int requests = 0; requests < 32 && !input.empty(); ++requests) {
     // The requests may overwrite their own memory, but nothing else: addresses point into this part.

@@ -431,9 +431,68 @@ TEST_F(UverbsFileTest, AddressHandleGivesTheMac) {
   EXPECT_EQ(driver, (std::array<std::uint8_t, 16>{10, 0, 0, 0, 2, 0, 127, 0, 0, 5}));
   request.attr.is_global = 0;
   EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), EINVAL);
+  request.attr.is_global = 1;
+  // RFC 1112, 6.4: 01:00:5e and the group's last 23 bits; RFC 2464, 7: 33:33 and its last 32.
+  const Gid ipv4_group = gid_of_ipv4(0xef8a0203), ipv6_group{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x9a, 1, 2, 3};
+  std::memcpy(request.attr.grh.dgid, ipv4_group.data(), ipv4_group.size());
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), 0);
+  EXPECT_EQ(driver, (std::array<std::uint8_t, 16>{10, 0, 0, 0, 0x01, 0x00, 0x5e, 0x0a, 2, 3}));
+  std::memcpy(request.attr.grh.dgid, ipv6_group.data(), ipv6_group.size());
+  ASSERT_EQ(invoke(*file, IB_USER_VERBS_CMD_CREATE_AH, request, handle, Nothing{}, driver), 0);
+  EXPECT_EQ(driver, (std::array<std::uint8_t, 16>{10, 0, 0, 0, 0x33, 0x33, 0x9a, 1, 2, 3}));
 }
 
 // Pages of the file: the mapping's command in bits 15..8 of the page number, an index below; mlx5-abi.h.
+TEST_F(UverbsFileTest, DatagramQueuesJoinMulticastGroups) {
+  open_all();
+  QpAnswer rc, ud;
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_UD, pd, cq, qp_driver(uar), kSmallCap, ud), 0);
+  ib_uverbs_attach_mcast group{};
+  const std::array<std::uint8_t, 16> gid{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3};
+  std::ranges::copy(gid, group.gid);
+  group.qp_handle = ud.handle;
+  group.mlid = 0xc000;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_DETACH_MCAST, group), EINVAL) << "not in it";
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), 0);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), 0) << "again";
+  std::uint32_t events = 0;
+  const auto destroy_qp = [&](std::uint32_t handle) {
+    return invoke(*file, IB_USER_VERBS_CMD_DESTROY_QP, std::array<std::uint32_t, 4>{0, 0, handle, 0}, events);
+  };
+  EXPECT_EQ(destroy_qp(ud.handle), EBUSY);
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_DETACH_MCAST, group), 0);
+  group.gid[12] = 127;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), EINVAL) << "one machine's address";
+  group.gid[12] = 239;
+  group.qp_handle = 0x7777;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), EINVAL);
+  EXPECT_EQ(destroy_qp(ud.handle), 0);
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_RC, pd, cq, qp_driver(uar), kSmallCap, rc), 0);
+  group.qp_handle = rc.handle;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), EINVAL) << "RC";
+  // A file that is closed takes its queues out of their groups.
+  ASSERT_EQ(destroy_qp(rc.handle), 0);
+  ASSERT_EQ(create_qp(IB_UVERBS_QPT_UD, pd, cq, qp_driver(uar), kSmallCap, ud), 0);
+  group.qp_handle = ud.handle;
+  EXPECT_EQ(invoke(*file, IB_USER_VERBS_CMD_ATTACH_MCAST, group), 0);
+  file.reset();
+  const std::array<std::byte, 16> query{std::byte{0x05},
+                                        std::byte{0x0b},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        static_cast<std::byte>(ud.qpn >> 16),
+                                        static_cast<std::byte>(ud.qpn >> 8),
+                                        static_cast<std::byte>(ud.qpn)};
+  std::array<std::byte, 0x110> out{};
+  firmware.execute(query, out);
+  EXPECT_NE(out[0], std::byte{0}) << "the queue pair is gone";
+}
+
 TEST_F(UverbsFileTest, TheClockIsMappedToRead) {
   mlx5_ib_alloc_ucontext_resp response{};
   ASSERT_EQ(get_context(response), 0);

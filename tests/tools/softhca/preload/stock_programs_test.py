@@ -85,6 +85,11 @@ class StockPrograms(unittest.TestCase):
             with self.subTest(program):
                 self.assertIn("#bytes", self.pair(program, "-F", "-x", "0", *arguments))
 
+    def test_multicast(self):
+        for more in ([], ["-M", "0:0:0:0:0:0:0:0:0:0:255:255:239:77:0:1"]):
+            with self.subTest(more):
+                self.assertIn("#bytes", self.pair("ib_send_lat", "-F", "-x", "0", "-c", "UD", "-g", "-n", "100", *more))
+
     def test_ucx(self):
         self.assertIn("Final:", self.pair("ucx_perftest", "-t", "tag_lat", "-n", "100", "-w", "5", "-s", "64"))
 

@@ -331,6 +331,68 @@ TEST(Loopback, DoesNotStarveTheSocketNorGrowWithoutBound) {
   EXPECT_TRUE(found);
 }
 
+TEST(Groups, EveryMemberOfTheMachineHearsWhatIsSentToTheGroup) {
+  constexpr Ipv4 kGroup{0xef010203};  // 239.1.2.3
+  const auto sender = opened(), member = opened(), other = opened();
+  ASSERT_TRUE(sender && member && other);
+  for (auto* const each : {sender.get(), member.get()}) {
+    ASSERT_TRUE(each->join(kGroup));
+    ASSERT_TRUE(each->join(kGroup)) << "twice is once";
+  }
+  ASSERT_TRUE(other->join({0xef010204}));
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    commit(*sender, {.destination = kGroup, .traffic_class = 0x20}, numbered(i, 100 + 4 * i));
+  }
+  sender->flush();
+  for (auto* const each : {sender.get(), member.get()}) {
+    std::uint32_t heard = 0;
+    std::array<Received, 16> batch;
+    const std::uint64_t deadline = now_ns() + 2'000'000'000;
+    while (heard < 100 && now_ns() < deadline) {
+      for (const Received& received : std::span(batch).first(each->receive(batch))) {
+        EXPECT_EQ(number_of(received.packet), heard++);
+        EXPECT_EQ(received.source, sender->address());
+        EXPECT_EQ(received.destination, kGroup);
+        EXPECT_EQ(received.traffic_class, 0x20);
+        EXPECT_EQ(received.hop_limit, 64);
+        EXPECT_FALSE(received.looped_back);
+      }
+    }
+    EXPECT_EQ(heard, 100u);
+    EXPECT_EQ(each->counters().icrc_errors, 0u);
+  }
+  std::array<Received, 4> batch;
+  EXPECT_EQ(other->receive(batch), 0u) << "of another group";
+  member->leave(kGroup);
+  commit(*sender, {.destination = kGroup}, numbered(7, 100));
+  sender->flush();
+  EXPECT_EQ(sender->receive(batch), 1u);
+  EXPECT_EQ(member->receive(batch), 0u) << "after it has left";
+}
+
+TEST(Groups, WakeWhoWaits) {
+  constexpr Ipv4 kGroup{0xef010205};
+  const auto sender = opened(), member = opened();
+  ASSERT_TRUE(sender && member && member->join(kGroup));
+  pollfd waiting{member->groups_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 0), 0);
+  commit(*sender, {.destination = kGroup}, numbered(7, 100));
+  sender->flush();
+  EXPECT_EQ(::poll(&waiting, 1, 1000), 1);
+  std::array<Received, 4> batch;
+  EXPECT_EQ(member->receive(batch), 1u);
+  EXPECT_EQ(::poll(&waiting, 1, 0), 0);
+}
+
+TEST(Groups, AnAddressOfOneMachineIsNone) {
+  const auto endpoint = opened();
+  ASSERT_TRUE(endpoint);
+  const auto joined = endpoint->join({0x7f000001});
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().errno_value, EINVAL);
+  EXPECT_NE(joined.error().what.find("cannot join the group 127.0.0.1"), std::string::npos) << joined.error().what;
+}
+
 TEST(Waiting, IdleShowsNothingAndLeftoversShow) {
   const auto a = opened();
   const auto b = opened();
