@@ -52,10 +52,10 @@ Expected<std::uint64_t> Clocks::read(Context& context) {
   }
 }
 
-Expected<mlx5_ib_clock_info> Clocks::snapshot(Context& context) {
+Expected<mlx5dv_clock_info> Clocks::snapshot(Context& context) {
   const mlx5_ib_clock_info* info = clock_info(context);
   if (info == nullptr) {
-    return fail(EOPNOTSUPP, "clock info: the kernel does not map it");
+    return fail(EINVAL, "clock info: the kernel does not map it");
   }
   constexpr int kAttempts = 1000;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -65,10 +65,15 @@ Expected<mlx5_ib_clock_info> Clocks::snapshot(Context& context) {
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::uint32_t after = __atomic_load_n(&info->sign, __ATOMIC_RELAXED);
     if (before == after && (before & MLX5_IB_CLOCK_INFO_KERNEL_UPDATING) == 0) {
-      return copy;
+      return mlx5dv_clock_info{.nsec = copy.nsec,
+                               .last_cycles = copy.cycles,
+                               .frac = copy.frac,
+                               .mult = copy.mult,
+                               .shift = copy.shift,
+                               .mask = copy.mask};
     }
   }
-  return fail(EAGAIN, "clock info: the kernel is changing it all the time");
+  return fail(EBUSY, "clock info: the kernel is changing it all the time");
 }
 
 }  // namespace umlx5::verbs

@@ -1,6 +1,7 @@
 // The device's clock as the kernel maps it into the process.
 #pragma once
 
+#include <infiniband/mlx5dv.h>
 #include <rdma/mlx5-abi.h>
 
 #include <cstdint>
@@ -25,9 +26,9 @@ class Clocks {
 
   // Cycles. EOPNOTSUPP without a counter.
   Expected<std::uint64_t> read(Context& context);
-  // A state that the kernel was not in the middle of changing. EOPNOTSUPP where there is none, EAGAIN if the kernel
-  // never finished.
-  Expected<mlx5_ib_clock_info> snapshot(Context& context);
+  // A state of clock_info() that the kernel was not in the middle of changing; mlx5dv_ts_to_ns() takes it. EINVAL where
+  // there is none, EBUSY if the kernel never finished.
+  Expected<mlx5dv_clock_info> snapshot(Context& context);
 
  private:
   void map(Context& context);

@@ -20,7 +20,10 @@ namespace {
 constexpr std::uint32_t kMasks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 constexpr std::uint32_t kFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 constexpr std::uint64_t kReaders = std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-                                   IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG;
+                                   IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO |
+                                   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+constexpr std::uint64_t kTimes =
+    std::uint64_t{IBV_WC_EX_WITH_COMPLETION_TIMESTAMP} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 constexpr std::uint64_t kMlx5Masks =
     MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | MLX5DV_CQ_INIT_ATTR_MASK_FLAGS | MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
 
@@ -75,6 +78,22 @@ Expected<void> add(const mlx5dv_cq_init_attr& attr, CqOptions& options) {
   return {};
 }
 
+// The device's own clock stamps all of the queue's CQEs, so cycles cannot be had beside it.
+Expected<WallClock> wall_clock_of(ContextObject& context, std::uint64_t wc_flags) {
+  if ((wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) == 0) {
+    return WallClock::kNone;
+  }
+  const mlx5_ib_alloc_ucontext_resp& kernel = context.native->kernel_info().device;
+  if ((kernel.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_REAL_TIME_TS) != 0 &&
+      (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) == 0) {
+    return WallClock::kDevice;
+  }
+  if (context.clocks.clock_info(*context.native) == nullptr) {
+    return fail(EOPNOTSUPP, "CQ create: wall-clock times need a real-time clock, or clock info that the kernel maps");
+  }
+  return WallClock::kTranslated;
+}
+
 void count_user(ibv_comp_channel* channel, int change) {
   if (channel != nullptr) {
     const MutexGuard guard(channel->context->mutex);
@@ -87,6 +106,10 @@ Expected<CqObject*> create(ibv_context* context, const ibv_cq_init_attr_ex& attr
   if (auto result = check(attr); !result) {
     return std::unexpected(std::move(result.error()));
   }
+  const auto wall_clock = wall_clock_of(object_of(context), attr.wc_flags);
+  if (!wall_clock) {
+    return std::unexpected(wall_clock.error());
+  }
   const bool has_flags = (attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
   const bool in_domain = (attr.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
   auto object = std::make_unique<CqObject>();
@@ -97,7 +120,8 @@ Expected<CqObject*> create(ibv_context* context, const ibv_cq_init_attr_ex& attr
                     .channel = attr.channel == nullptr ? nullptr : object_of(attr.channel).native.get(),
                     .completion_vector = attr.comp_vector,
                     .ignore_overrun = has_flags && (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0,
-                    .timestamps = (attr.wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0,
+                    .timestamps = (attr.wc_flags & kTimes) != 0,
+                    .real_time_timestamps = *wall_clock == WallClock::kDevice,
                     .allocator = in_domain ? allocator_of(attr.parent_domain) : nullptr,
                     .lock = object->lock.native(),
                     .user = object.get()};
@@ -124,7 +148,7 @@ Expected<CqObject*> create(ibv_context* context, const ibv_cq_init_attr_ex& attr
   pthread_mutex_init(&cq.mutex, nullptr);
   pthread_cond_init(&cq.cond, nullptr);
   count_user(attr.channel, 1);
-  set_readers(*object, attr.wc_flags);
+  set_readers(*object, attr.wc_flags, *wall_clock);
   return object.release();
 }
 

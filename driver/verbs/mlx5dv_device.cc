@@ -41,12 +41,7 @@ int get_clock_info(ibv_context* context, mlx5dv_clock_info* info) {
   if (!snapshot) {
     return report(snapshot.error());
   }
-  *info = {.nsec = snapshot->nsec,
-           .last_cycles = snapshot->cycles,
-           .frac = snapshot->frac,
-           .mult = snapshot->mult,
-           .shift = snapshot->shift,
-           .mask = snapshot->mask};
+  *info = *snapshot;
   return 0;
 }
 

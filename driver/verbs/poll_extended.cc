@@ -1,8 +1,10 @@
 // ibv_start_poll(), ibv_next_poll(), ibv_end_poll() and what reads the completion they are at.
 #include <cerrno>
+#include <cstddef>
 
 #include "driver/verbs/completion_fields.h"
 #include "driver/verbs/queue_objects.h"
+#include "driver/verbs/report.h"
 
 namespace umlx5::verbs {
 namespace {
@@ -18,8 +20,21 @@ namespace {
   return true;
 }
 
+bool has_entry(const Cq& cq) { return cq.ring().is_ready(cq.consumer_index()); }
+
+// The clock that the completions of this poll are translated by; 0 or an errno.
+int update_clock(CqObject& object) {
+  ContextObject& context = object_of(object.base()->context);
+  const auto clock = context.clocks.snapshot(*context.native);
+  if (!clock) {
+    return report(clock.error());
+  }
+  object.clock = *clock;
+  return 0;
+}
+
 // When there is nothing, the queue is left as if it had not been polled; entries that were nobody's are gone.
-template <bool kLocked>
+template <bool kLocked, bool kTranslatesTime>
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   CqObject& object = object_of(cq);
   if (attr->comp_mask != 0) [[unlikely]] {
@@ -27,6 +42,13 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   }
   if constexpr (kLocked) {
     object.lock.spinlock().lock();
+  }
+  if constexpr (kTranslatesTime) {
+    const int error = has_entry(*object.cq) ? update_clock(object) : ENOENT;
+    if (error != 0) {
+      object.lock.unlock();
+      return error;
+    }
   }
   const std::uint32_t before = object.cq->consumer_index();
   if (take(object)) [[likely]] {
@@ -68,17 +90,34 @@ std::uint32_t read_slid(ibv_cq_ex* cq) { return slid_of(current(cq)); }
 std::uint8_t read_sl(ibv_cq_ex* cq) { return current(cq).source_word() >> 24 & 0xf; }
 std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return path_bits_of(current(cq)); }
 std::uint64_t read_completion_ts(ibv_cq_ex* cq) { return current(cq).timestamp(); }
+std::uint64_t read_wallclock(ibv_cq_ex* cq) { return mlx5dv_ts_to_ns(&object_of(cq).clock, read_completion_ts(cq)); }
 std::uint16_t read_cvlan(ibv_cq_ex* cq) { return wqe::internal::load_word<std::uint16_t>(current(cq).cqe + 30); }
 std::uint32_t read_flow_tag(ibv_cq_ex* cq) {
   return current(cq).qpn();
 }  // on queues with flow rules it is in that place
+void read_tm_info(ibv_cq_ex* cq, ibv_wc_tm_info* info) {
+  const std::byte* const header = current(cq).cqe + offsetof(mlx5_cqe64, tmh);
+  info->tag = wqe::internal::load_word<std::uint64_t>(header + offsetof(ibv_tmh, tag));
+  info->priv = wqe::internal::load_word<std::uint32_t>(header + offsetof(ibv_tmh, app_ctx));
+}
+
+template <bool kTranslatesTime>
+void set_start(CqObject& object) {
+  object.ex.start_poll = object.lock.needed() ? start_poll<true, kTranslatesTime> : start_poll<false, kTranslatesTime>;
+}
 
 }  // namespace
 
-void set_readers(CqObject& object, std::uint64_t wc_flags) {
+void set_readers(CqObject& object, std::uint64_t wc_flags, WallClock wall_clock) {
   ibv_cq_ex& ex = object.ex;
   const bool locked = object.lock.needed();
-  ex.start_poll = locked ? start_poll<true> : start_poll<false>;
+  if (wall_clock == WallClock::kTranslated) {
+    set_start<true>(object);
+    ex.read_completion_wallclock_ns = read_wallclock;
+  } else {
+    set_start<false>(object);
+    ex.read_completion_wallclock_ns = wall_clock == WallClock::kDevice ? read_completion_ts : nullptr;
+  }
   ex.next_poll = next_poll;
   ex.end_poll = locked ? end_poll<true> : end_poll<false>;
   ex.read_opcode = read_opcode;
@@ -94,6 +133,7 @@ void set_readers(CqObject& object, std::uint64_t wc_flags) {
   ex.read_dlid_path_bits = asked(IBV_WC_EX_WITH_DLID_PATH_BITS) ? read_dlid_path_bits : nullptr;
   ex.read_completion_ts = asked(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) ? read_completion_ts : nullptr;
   ex.read_cvlan = asked(IBV_WC_EX_WITH_CVLAN) ? read_cvlan : nullptr;
+  ex.read_tm_info = asked(IBV_WC_EX_WITH_TM_INFO) ? read_tm_info : nullptr;
   ex.read_flow_tag = asked(IBV_WC_EX_WITH_FLOW_TAG) ? read_flow_tag : nullptr;
 }
 

@@ -60,8 +60,9 @@ class QueueLock {
 struct CqObject {
   ibv_cq_ex ex{};
   Cq* cq = nullptr;
-  QueueLock lock;    // of polling; held from start_poll to end_poll
-  TakenCqe current;  // of the extended form
+  QueueLock lock;             // of polling; held from start_poll to end_poll
+  TakenCqe current;           // of the extended form
+  mlx5dv_clock_info clock{};  // as start_poll() found it, for CQs whose time stamps are to be translated
   void* arm_page = nullptr;
   Owned<Cq> native;
 
@@ -120,8 +121,10 @@ int cancel_sends(QpObject& qp, std::uint64_t wr_id);
 // poll.cc
 int poll_cq(ibv_cq* cq, int count, ibv_wc* completions);
 int req_notify_cq(ibv_cq* cq, int solicited_only);
+// Where the wall-clock time of completions comes from: the device's own clock, or its cycles by Clocks::snapshot().
+enum class WallClock { kNone, kDevice, kTranslated };
 // poll_extended.cc: installs start_poll and its readers.
-void set_readers(CqObject& cq, std::uint64_t wc_flags);
+void set_readers(CqObject& cq, std::uint64_t wc_flags, WallClock wall_clock);
 
 // The rest of both operation tables: cq_life.cc, srq_life.cc, qp_create.cc, qp_state.cc.
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr);

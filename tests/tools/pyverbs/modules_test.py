@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A part of rdma-core's own tests, with Debian's libibverbs and libmlx5, on a software device."""
+"""A part of rdma-core's own tests on a software device, with Debian's libibverbs and libmlx5 ("stock") or with ours
+("umlx5"): what is the first argument."""
 
 import json
 import os
@@ -16,19 +17,24 @@ from preload import environment_with, preload_of  # noqa: E402
 PRELOAD = "tools/softhca/preload/libumlx5_preload.so"
 
 # Cases of Debian's rdma-core 44 that a device with RC, UC, UD, XRC, DC, SRQ, atomics, memory windows, memory keys of
-# every kind, copies of memory and a clock passes; the others of these modules need raw packets, device memory, a GPU or huge pages.
+# every kind, copies of memory and a clock passes; the others of these modules need raw packets, device memory, a GPU
+# or huge pages.
 LEAST_PASSED = {"test_addr": 3, "test_atomic": 9, "test_cq": 4, "test_cq_events": 2, "test_cqex": 5, "test_mlx5_dc": 5,
                 "test_mlx5_dma_memcpy": 4, "test_mlx5_mkey": 11, "test_mlx5_timestamp": 3, "test_mr": 12,
                 "test_parent_domain": 5, "test_pd": 4, "test_qp": 21, "test_qpex": 19, "test_relaxed_ordering": 3,
                 "test_shared_pd": 1}
 
 
-class StockTest(unittest.TestCase):
+LANE = sys.argv.pop(1)
+LIBRARIES = {"stock": [], "umlx5": ["--library-path", "driver/verbs/lib"]}[LANE]
+
+
+class ModulesTest(unittest.TestCase):
     def test_modules(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.json")
             done = subprocess.run(
-                ["/usr/bin/python3", "tools/pyverbs/run_pyverbs.py", "--json", path,
+                ["/usr/bin/python3", "tools/pyverbs/run_pyverbs.py", "--driver", LANE, *LIBRARIES, "--json", path,
                  "--preload", preload_of(PRELOAD), *LEAST_PASSED],
                 env=dict(environment_with(PRELOAD), LD_PRELOAD=""),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=250, check=False)

@@ -1,0 +1,144 @@
+// Calls what libibverbs and libmlx5 have for queues with good and bad arguments and prints what they give. Linked with
+// Debian's libraries; probe_test.py runs it with those and with ours, and compares.
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "tests/driver/verbs/probe.h"
+
+namespace {
+
+using namespace umlx5::probe;
+
+struct Device {
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  union ibv_gid gid {};
+};
+
+ibv_qp* create_qp(const Device& device, ibv_cq* cq) {
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = cq;
+  attr.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+  attr.qp_type = IBV_QPT_RC;
+  return ibv_create_qp(device.pd, &attr);
+}
+
+// To RTS, with itself at the other end.
+int connect(const Device& device, ibv_qp* qp) {
+  ibv_qp_attr to{};
+  to.qp_state = IBV_QPS_INIT;
+  to.port_num = 1;
+  if (const int error = ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
+    return error;
+  }
+  to.qp_state = IBV_QPS_RTR;
+  to.path_mtu = IBV_MTU_1024;
+  to.dest_qp_num = qp->qp_num;
+  to.min_rnr_timer = 12;
+  to.ah_attr.is_global = 1;
+  to.ah_attr.port_num = 1;
+  to.ah_attr.grh.dgid = device.gid;
+  to.ah_attr.grh.hop_limit = 64;
+  if (const int error = ibv_modify_qp(qp, &to,
+                                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
+    return error;
+  }
+  to.qp_state = IBV_QPS_RTS;
+  return ibv_modify_qp(
+      qp, &to,
+      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+std::uint64_t real_time_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// ibv_start_poll() until there is something, ten seconds at most.
+int start_poll(ibv_cq_ex* cq) {
+  ibv_poll_cq_attr attr{};
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int result = ENOENT;
+  while (result == ENOENT && std::chrono::steady_clock::now() < limit) {
+    result = ibv_start_poll(cq, &attr);
+  }
+  return result;
+}
+
+// A message without data to the queue pair itself, and when its completions say it was.
+void times(const Device& device) {
+  title("times of completions");
+  constexpr std::uint64_t kSlackNs = 100'000'000;
+  for (const std::uint64_t also : {std::uint64_t{0}, std::uint64_t{IBV_WC_EX_WITH_COMPLETION_TIMESTAMP}}) {
+    ibv_cq_init_attr_ex attr{};
+    attr.cqe = 10;
+    attr.wc_flags = also | IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    ibv_cq_ex* const cq = made("create_cq_ex, wall clock", [&] { return ibv_create_cq_ex(device.context, &attr); });
+    if (cq == nullptr) {
+      continue;
+    }
+    ibv_qp* const qp = create_qp(device, ibv_cq_ex_to_cq(cq));
+    line("connect", [&] { return connect(device, qp); });
+    ibv_poll_cq_attr bad{.comp_mask = 1};
+    line("start_poll, mask", [&] { return ibv_start_poll(cq, &bad); });
+    ibv_poll_cq_attr poll{};
+    line("start_poll of nothing", [&] { return ibv_start_poll(cq, &poll); });
+    ibv_recv_wr receive{};
+    ibv_recv_wr* bad_receive = nullptr;
+    line("post_recv", [&] { return ibv_post_recv(qp, &receive, &bad_receive); });
+    ibv_send_wr send{};
+    send.opcode = IBV_WR_SEND;
+    send.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad_send = nullptr;
+    const std::uint64_t before = real_time_ns();
+    line("post_send", [&] { return ibv_post_send(qp, &send, &bad_send); });
+    for (int i = 0; i < 2; ++i) {
+      line("start_poll", [&] { return start_poll(cq); });
+      const std::uint64_t at = ibv_wc_read_completion_wallclock_ns(cq);
+      const bool right = at + kSlackNs > before && at < real_time_ns() + kSlackNs;
+      std::printf("status %d, %s\n", cq->status, right ? "the time" : "NOT THE TIME");
+      ibv_end_poll(cq);
+    }
+    line("destroy_qp", [&] { return ibv_destroy_qp(qp); });
+    line("destroy_cq", [&] { return ibv_destroy_cq(ibv_cq_ex_to_cq(cq)); });
+  }
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = 10;
+  for (int bit = 0; bit < 16; ++bit) {
+    attr.wc_flags = std::uint64_t{1} << bit;
+    if (ibv_cq_ex* cq = made("create_cq_ex, flag " + std::to_string(bit),
+                             [&] { return ibv_create_cq_ex(device.context, &attr); })) {
+      line("destroy_cq", [&] { return ibv_destroy_cq(ibv_cq_ex_to_cq(cq)); });
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  Device device;
+  ibv_device** const list = ibv_get_device_list(nullptr);
+  device.context = list == nullptr || list[0] == nullptr ? nullptr : ibv_open_device(list[0]);
+  if (device.context == nullptr) {
+    std::perror("ibv_open_device");
+    return 1;
+  }
+  ibv_free_device_list(list);
+  device.pd = ibv_alloc_pd(device.context);
+  ibv_query_gid(device.context, 1, 0, &device.gid);
+  times(device);
+  line("dealloc_pd", [&] { return ibv_dealloc_pd(device.pd); });
+  return line("close_device", [&] { return ibv_close_device(device.context); });
+}
