@@ -95,11 +95,13 @@ struct HcaCapabilities {
   bool qpc_extension = false;                   // commands may carry the extension of a QP's context
   std::uint32_t max_dc_rd_atomic = 0, max_dc_init_rd_atomic = 0;
   bool memcpy() const { return dma_mmo_sq || dma_mmo_qp; }
-  // Block signatures of memory keys, and of them what not every device has.
-  bool signatures = false, signature_block_4048 = false, signature_crc32c = false, signature_crc64 = false;
+  // Block signatures of memory keys, whether they tell where an error was, as memory keys here want it, and of them what
+  // not every device has.
+  bool signature_handover = false, signatures = false;
+  bool signature_block_4048 = false, signature_crc32c = false, signature_crc64 = false;
   // AES-XTS of memory keys that hold one data unit, or many; how its keys come.
-  bool crypto = false, encrypts_one_block = false, encrypts_many_blocks = false;
-  bool encrypts() const { return encrypts_one_block; }
+  bool crypto = false, encrypts_single_block = false, encrypts_many_blocks = false;
+  bool encrypts() const { return encrypts_single_block || encrypts_many_blocks; }
   bool wrapped_keys = false, wrapped_keys_operational = false, wrapped_keys_commissioning = false;
   std::uint8_t log_max_encryption_keys = 0;
   std::uint16_t failed_crypto_selftests = 0;

@@ -58,20 +58,21 @@ Expected<Capabilities> query_group(uapi::Commands& commands, prm::CapabilityGrou
 // What concerns the signatures and encryption of memory keys.
 void set_mkey_capabilities(uapi::Commands& commands, const prm::GeneralCapabilities& device,
                            HcaCapabilities& capabilities) {
-  if (device.sho && device.sigerr_domain_and_sig_type) {
-    capabilities.signatures = true;
+  if (device.sho) {
+    capabilities.signature_handover = true;
+    capabilities.signatures = device.sigerr_domain_and_sig_type;
     capabilities.signature_block_4048 = device.sig_block_4048;
     capabilities.signature_crc32c = device.sig_crc32c;
     capabilities.signature_crc64 = device.sig_crc64_xp10;
   }
   capabilities.general_objects = device.general_obj_types;
-  capabilities.encrypts_one_block = device.aes_xts_single_block_le_tweak || device.aes_xts_multi_block_be_tweak;
+  capabilities.encrypts_single_block = device.aes_xts_single_block_le_tweak;
   capabilities.encrypts_many_blocks = device.aes_xts_multi_block_be_tweak;
-  capabilities.crypto = device.crypto;
   if (!device.crypto) {
     return;
   }
   if (const auto crypto = query_group<prm::CryptoCapabilities>(commands, prm::CapabilityGroup::kCrypto)) {
+    capabilities.crypto = true;
     capabilities.wrapped_keys = (crypto->wrapped_import_method & kImportWrappedByAes) != 0;
     capabilities.wrapped_keys_operational = crypto->wrapped_crypto_operational;
     capabilities.wrapped_keys_commissioning = crypto->wrapped_crypto_going_to_commissioning;

@@ -1,17 +1,13 @@
-// What the device itself tells of its abilities, through DEVX.
+// The device's own abilities in mlx5dv's form. All zeros where it has nothing of the kind.
 #pragma once
 
 #include <infiniband/mlx5dv.h>
 
-#include "uapi/commands.h"
+#include "driver/context.h"
 
 namespace umlx5::verbs {
 
-// All zeros where the device has nothing of it, or the kernel does not let us ask.
-struct DeviceCapabilities {
-  mlx5dv_sig_caps signature{};
-  mlx5dv_crypto_caps crypto{};
-};
-DeviceCapabilities query_capabilities(uapi::Commands& commands);
+void fill(const HcaCapabilities& device, mlx5dv_sig_caps& caps);
+void fill(const HcaCapabilities& device, mlx5dv_crypto_caps& caps);
 
 }  // namespace umlx5::verbs

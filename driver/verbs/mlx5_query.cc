@@ -59,10 +59,14 @@ class Parts {
   explicit Parts(std::uint64_t wanted) : wanted_(wanted) {}
   template <typename T>
   void set(std::uint64_t mask, T& to, const T& from, bool available = true) {
-    if ((wanted_ & mask) != 0 && available) {
+    if (available && take(mask)) {
       to = from;
-      given_ |= mask;
     }
+  }
+  // Whether the caller wants it; then it is to be filled.
+  bool take(std::uint64_t mask) {
+    given_ |= wanted_ & mask;
+    return (wanted_ & mask) != 0;
   }
   std::uint64_t given() const { return given_; }
 
@@ -82,13 +86,15 @@ void set_driver_parts(const mlx5_ib_query_device_resp& driver, Parts& parts, mlx
 }
 
 // On-demand paging of DC is not asked for: none.
-void set_device_parts(Context& context, Parts& parts, mlx5dv_context& to) {
-  const DeviceCapabilities capabilities = query_capabilities(context.commands());
-  parts.set(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD, to.sig_caps, capabilities.signature);
-  parts.set(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD, to.crypto_caps, capabilities.crypto);
+void set_device_parts(const HcaCapabilities& device, Parts& parts, mlx5dv_context& to) {
+  if (parts.take(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD)) {
+    fill(device, to.sig_caps);
+  }
+  if (parts.take(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD)) {
+    fill(device, to.crypto_caps);
+  }
   parts.set(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, to.dc_odp_caps, 0U);
-  parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length,
-            std::size_t{context.capabilities().max_memcpy_bytes});
+  parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length, std::size_t{device.max_memcpy_bytes});
 }
 
 void set_clock_parts(ContextObject& object, Parts& parts, mlx5dv_context& to) {
@@ -113,7 +119,7 @@ int query_mlx5_device(ibv_context* context, mlx5dv_context* attributes) {
   attributes->version = 0;
   attributes->flags = device_flags(answer->driver.base, kernel);
   set_driver_parts(answer->driver.base, parts, *attributes);
-  set_device_parts(*object.native, parts, *attributes);
+  set_device_parts(object.native->capabilities(), parts, *attributes);
   set_clock_parts(object, parts, *attributes);
   parts.set(MLX5DV_CONTEXT_MASK_DYN_BFREGS, attributes->max_dynamic_bfregs, std::uint32_t{kernel.num_dyn_bfregs});
   parts.set(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, attributes->flow_action_flags,
