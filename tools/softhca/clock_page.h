@@ -3,13 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <expected>
+
+#include "tools/softhca/shared_memory.h"
 
 namespace softhca {
 
 // The clock is the first 8 bytes of the page, nanoseconds of CLOCK_MONOTONIC, most significant byte first. The thread
 // that owns the page writes it while it is awake. When it rests, the page is not there: who reads it then makes fd()
-// readable and waits for serve(). So the clock costs nothing while nobody looks. Not thread-safe, but for the readers.
+// readable and waits for serve(). So the clock costs nothing while nobody looks. Not thread-safe, but for map() and the
+// readers.
 class ClockPage {
  public:
   ClockPage();
@@ -17,8 +20,8 @@ class ClockPage {
   ClockPage(const ClockPage&) = delete;
   ClockPage& operator=(const ClockPage&) = delete;
 
-  // One page; empty if there is no memory.
-  std::span<std::byte> memory() const;
+  // The page for a reader, to be given back to munmap(). Errno.
+  std::expected<std::byte*, int> map();
   // Readable when somebody waits; -1 if the system does not offer this: the clock then stands while the owner sleeps.
   int fd() const { return fd_; }
 
@@ -29,9 +32,7 @@ class ClockPage {
   void rest();
 
  private:
-  void put(std::uint64_t now_ns);
-
-  std::byte* page_ = nullptr;
+  SharedMemory page_;
   int fd_ = -1;
   bool present_ = true;
   std::uint64_t served_ns_ = 0;

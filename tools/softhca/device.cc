@@ -74,29 +74,43 @@ void ask_for_quick_wakeup() {
 class HcaFirmware final : public kernel::Firmware {
  public:
   // `gate`: see SoftDevice::State.
-  HcaFirmware(hca::Hca& hca, std::recursive_mutex& gate, int wake_fd, std::span<std::byte> clock)
-      : hca_(hca), gate_(gate), wake_fd_(wake_fd), clock_(clock) {}
+  HcaFirmware(hca::Hca& hca, std::recursive_mutex& gate, int wake_fd, ClockPage& clock, DoorbellWatch& watch)
+      : hca_(hca), gate_(gate), wake_fd_(wake_fd), clock_(clock), watch_(watch) {}
   void execute(std::span<const std::byte> in, std::span<std::byte> out) override {
     {
       const std::lock_guard lock(gate_);
       hca_.execute(in, out);
     }
     // A command may leave work behind: packets to send, a deadline that is nearer than the one slept for.
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+    wake();
   }
-  std::span<std::byte> uar(std::uint32_t index) override { return hca_.uar(index); }
-  std::span<std::byte> clock() override { return clock_; }
+  std::expected<std::byte*, int> map_uar(std::uint32_t index, int protection) override {
+    const auto page = hca_.map_uar(index, protection);
+    if (page && watch_.add({*page, hca::kUarBytes})) {
+      wake();  // to sleep again with this page watched too
+    }
+    return page;
+  }
+  std::expected<std::byte*, int> map_memic(std::uint64_t address, std::size_t bytes, int protection) override {
+    return hca_.map_memic(address, bytes, protection);
+  }
+  std::expected<std::byte*, int> map_clock() override { return clock_.map(); }
   void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value) override {
     const std::lock_guard lock(gate_);
     hca_.ring(uar_index, offset_bytes, value);
   }
 
  private:
+  void wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+  }
+
   hca::Hca& hca_;
   std::recursive_mutex& gate_;
   int wake_fd_;
-  std::span<std::byte> clock_;
+  ClockPage& clock_;
+  DoorbellWatch& watch_;
 };
 
 }  // namespace
@@ -142,7 +156,7 @@ struct SoftDevice::State {
   std::unique_ptr<HcaFirmware> firmware;
   std::unique_ptr<kernel::RdmaDevice> rdma;
   std::atomic<kernel::RdmaDevice*> events_to = nullptr;  // once it is up
-  std::unique_ptr<DoorbellWatch> watch;
+  DoorbellWatch watch;
   std::atomic<bool> stop = false;
   std::atomic<std::uint64_t> last_relax_ns = 0;
   std::thread thread;
@@ -177,7 +191,6 @@ SoftDevice::State::~State() {
     return;
   }
   rdma.reset();
-  watch.reset();
   firmware.reset();
   hca.reset();
   if (wake_fd >= 0) {
@@ -214,12 +227,12 @@ void SoftDevice::State::run() {
 
 // True if something woke the thread that may come again soon.
 bool SoftDevice::State::sleep(Sleep kind) {
-  const bool watches = kind == Sleep::kLong && watch->available();
+  const bool watches = kind == Sleep::kLong && watch.available();
   std::unique_lock asking(gate);
   if (watches) {
-    watch->arm();
+    watch.arm();
     if (hca->doorbell_waits() || stop.load()) {
-      watch->disarm();
+      watch.disarm();
       return true;
     }
   }
@@ -239,13 +252,13 @@ bool SoftDevice::State::sleep(Sleep kind) {
   // While a program lends its time, packets are its business.
   const bool hears = kind != Sleep::kLent;
   std::array<pollfd, 5> fds{pollfd{wake_fd, POLLIN, 0}, pollfd{hears ? endpoint->fd() : -1, POLLIN, 0},
-                            pollfd{watches ? watch->fd() : -1, POLLIN, 0}, pollfd{clock.fd(), POLLIN, 0},
+                            pollfd{watches ? watch.fd() : -1, POLLIN, 0}, pollfd{clock.fd(), POLLIN, 0},
                             pollfd{hears ? endpoint->groups_fd() : -1, POLLIN, 0}};
   const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000),
                          .tv_nsec = static_cast<long>(wait_ns % 1'000'000'000)};
   const bool woken = ::ppoll(fds.data(), fds.size(), &timeout, nullptr) > 0;
   if (watches) {
-    watch->disarm();
+    watch.disarm();
   }
   if ((fds[3].revents & POLLIN) != 0) {
     clock.serve(now_ns());
@@ -280,7 +293,7 @@ umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOption
       device->events().raised();
     }
   });
-  state->firmware = std::make_unique<HcaFirmware>(*state->hca, state->gate, state->wake_fd, state->clock.memory());
+  state->firmware = std::make_unique<HcaFirmware>(*state->hca, state->gate, state->wake_fd, state->clock, state->watch);
   const kernel::Identity identity{.name = options.name,
                                   .vendor_id = profile.vendor_id,
                                   .device_id = profile.device_id,
@@ -294,8 +307,7 @@ umlx5::Expected<std::unique_ptr<SoftDevice>> SoftDevice::open(const DeviceOption
   }
   state->rdma = std::move(*rdma);
   state->events_to = state->rdma.get();
-  state->watch = std::make_unique<DoorbellWatch>(state->hca->uar_region());
-  if (!state->watch->available()) {
+  if (!state->watch.available()) {
     kernel::log(kernel::LogLevel::kInfo,
                 "no userfaultfd here: an idle device looks for doorbells once in a millisecond");
   }

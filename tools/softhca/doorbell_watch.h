@@ -2,19 +2,24 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <span>
+#include <vector>
 
 namespace softhca {
 
 // Write-protects memory by userfaultfd: the first store to it makes fd() readable and waits until disarm().
-// Not thread-safe.
+// Thread-safe.
 class DoorbellWatch {
  public:
-  // `memory` is whole pages of a private anonymous mapping and outlives the watch.
-  explicit DoorbellWatch(std::span<std::byte> memory);
+  DoorbellWatch();
   ~DoorbellWatch();
   DoorbellWatch(const DoorbellWatch&) = delete;
   DoorbellWatch& operator=(const DoorbellWatch&) = delete;
+
+  // `memory` is whole pages of a shared mapping, to be watched from the next arm() on, for as long as the mapping
+  // lasts. False if the system does not offer this.
+  bool add(std::span<std::byte> memory);
 
   // False if the system does not offer this: arm() then does nothing, and the thread may only sleep for short times.
   bool available() const { return fd_ >= 0; }
@@ -28,8 +33,9 @@ class DoorbellWatch {
  private:
   void protect(bool on);
 
-  std::span<std::byte> memory_;
-  int fd_ = -1;
+  int fd_;
+  std::mutex mutex_;
+  std::vector<std::span<std::byte>> ranges_;
 };
 
 }  // namespace softhca

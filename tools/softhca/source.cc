@@ -29,7 +29,9 @@ class SoftChannel final : public Channel {
   std::expected<std::byte*, int> mmap(std::size_t length_bytes, int protection, std::uint64_t offset_bytes) override {
     return file_.mmap(length_bytes, protection, offset_bytes);
   }
-  int munmap(std::byte* address, std::size_t length_bytes) override { return file_.munmap(address, length_bytes); }
+  int munmap(std::byte* address, std::size_t length_bytes) override {
+    return ::munmap(address, length_bytes) == 0 ? 0 : errno;
+  }
   std::expected<std::string, int> attribute(std::string_view path) const override {
     return device_->rdma().attribute(path);
   }

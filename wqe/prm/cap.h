@@ -117,6 +117,7 @@ struct GeneralCapabilities {
   std::uint16_t max_qp_cnt{};       // q counter sets
   std::uint16_t pkey_table_size{};  // code: 128 << n entries
   bool ib_virt{};
+  bool device_memory{};
   std::uint8_t local_ca_ack_delay{};
   std::uint8_t port_type{};
   std::uint8_t num_ports{};
@@ -226,6 +227,7 @@ struct GeneralCapabilities {
       Field{"max_qp_cnt", &GeneralCapabilities::max_qp_cnt, bits(0x30, 25, 16), Format::kDecimal},
       Field{"pkey_table_size", &GeneralCapabilities::pkey_table_size, bits(0x30, 15, 0)},
       Field{"ib_virt", &GeneralCapabilities::ib_virt, bits(0x34, 29, 29)},
+      Field{"device_memory", &GeneralCapabilities::device_memory, bits(0x34, 23, 23)},
       Field{"local_ca_ack_delay", &GeneralCapabilities::local_ca_ack_delay, bits(0x34, 20, 16), Format::kDecimal},
       Field{"port_type", &GeneralCapabilities::port_type, bits(0x34, 9, 8)},
       Field{"num_ports", &GeneralCapabilities::num_ports, bits(0x34, 7, 0), Format::kDecimal},
@@ -353,6 +355,31 @@ struct CryptoCapabilities {
              Field{"failed_selftests", &CryptoCapabilities::failed_selftests, bits(0x8, 31, 16)}};
 };
 static_assert(layout_is_valid<CryptoCapabilities>());
+
+// Memory on the device (device_mem_cap). Addresses are offsets into the BAR.
+struct DeviceMemoryCapabilities {
+  bool memic{};
+  std::uint8_t log_min_memic_alloc_size{};
+  std::uint8_t log_max_memic_addr_alignment{};  // of 64 bytes
+  std::uint64_t memic_bar_start_addr{};
+  std::uint32_t memic_bar_size{};  // pages of 4096 bytes
+  std::uint32_t max_memic_size{};  // bytes
+  std::uint32_t memic_operations{};
+  static constexpr std::string_view kName = "device_mem";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields =
+      Fields{Field{"memic", &DeviceMemoryCapabilities::memic, bits(0x0, 31, 31)},
+             Field{"log_min_memic_alloc_size", &DeviceMemoryCapabilities::log_min_memic_alloc_size, bits(0x4, 20, 16),
+                   Format::kDecimal},
+             Field{"log_max_memic_addr_alignment", &DeviceMemoryCapabilities::log_max_memic_addr_alignment,
+                   bits(0x4, 7, 0), Format::kDecimal},
+             Field{"memic_bar_start_addr", &DeviceMemoryCapabilities::memic_bar_start_addr, bytes(0x8, 8)},
+             Field{"memic_bar_size", &DeviceMemoryCapabilities::memic_bar_size, bytes(0x10, 4), Format::kDecimal},
+             Field{"max_memic_size", &DeviceMemoryCapabilities::max_memic_size, bytes(0x14, 4), Format::kDecimal},
+             Field{"memic_operations", &DeviceMemoryCapabilities::memic_operations, bytes(0x40, 4)}};
+};
+static_assert(layout_is_valid<DeviceMemoryCapabilities>());
+static_assert(offset_bits_of(&DeviceMemoryCapabilities::memic_operations) == 0x40 * 8);
 
 // RoCE capabilities (roce_cap).
 struct RoceCapabilities {

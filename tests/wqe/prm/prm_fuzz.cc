@@ -11,6 +11,7 @@
 #include "wqe/prm/cq.h"
 #include "wqe/prm/eq.h"
 #include "wqe/prm/mcg.h"
+#include "wqe/prm/memic.h"
 #include "wqe/prm/mkey.h"
 #include "wqe/prm/pd_uar.h"
 #include "wqe/prm/qp.h"
@@ -48,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
               QueryCqOut, CreateEqIn, QueryEqOut, CreateQpIn, ModifyQpIn, QueryQpOut, QpcExtension, CreateSrqIn,
               QuerySrqOut, ArmSrqIn, CreateXrcSrqIn, QueryXrcSrqOut, CreateRmpIn, ModifyRmpIn, QueryRmpOut,
               QueryHcaCapIn, GeneralCapabilities, AtomicCapabilities, RoceCapabilities, QueryAdapterOut,
-              SetRoceAddressIn, QueryRoceAddressIn, QueryRoceAddressOut, McgIn>(input);
+              SetRoceAddressIn, QueryRoceAddressIn, QueryRoceAddressOut, McgIn, AllocMemicIn, AllocMemicOut,
+              DeallocMemicIn, DeviceMemoryCapabilities>(input);
   return 0;
 }

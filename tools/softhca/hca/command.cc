@@ -21,7 +21,8 @@ struct Command {
 // Mailboxes that hold a context, and those that only name an object.
 constexpr std::size_t kSmall = prm::ObjectIn::kBytes, kContext = 0x110;
 constexpr std::size_t kQueryMkeyOutBytes = 0x130, kSpecialContextsOutBytes = 0x20, kCreateUctxInBytes = 0x40;
-constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80, kMcgBytes = 0x20;
+constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80, kMcgBytes = 0x20,
+                      kMemicBytes = 0x20;
 
 constexpr Command kCommands[] = {
     {Opcode::kNop, nop},
@@ -43,6 +44,8 @@ constexpr Command kCommands[] = {
     {Opcode::kCreateMkey, create_mkey, kContext, kSmall},
     {Opcode::kQueryMkey, query_mkey, kSmall, kQueryMkeyOutBytes},
     {Opcode::kDestroyMkey, destroy_mkey},
+    {Opcode::kAllocMemic, alloc_memic, kMemicBytes, kSmall},
+    {Opcode::kDeallocMemic, dealloc_memic, kMemicBytes, kSmall},
     {Opcode::kCreatePsv, create_psv, kSmall, kCreatePsvOutBytes},
     {Opcode::kDestroyPsv, destroy_psv},
     {Opcode::kCreateGeneralObject, create_general_object},

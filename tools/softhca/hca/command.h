@@ -91,6 +91,8 @@ Handler alloc_pd, dealloc_pd, alloc_xrcd, dealloc_xrcd, alloc_transport_domain, 
 Handler nop, query_hca_cap, query_adapter, set_roce_address, query_roce_address;
 // commands_mkey.cc
 Handler create_mkey, query_mkey, destroy_mkey;
+// commands_memic.cc
+Handler alloc_memic, dealloc_memic;
 // commands_multicast.cc
 Handler attach_to_mcg, detach_from_mcg;
 // commands_protection.cc

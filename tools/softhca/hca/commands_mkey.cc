@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "tools/softhca/hca/command.h"
 #include "wqe/prm/mkey.h"
@@ -25,7 +26,7 @@ MkeyMode mode_of(const prm::MkeyContext& context) {
 Refusal check(const Device& device, const Request& request, const prm::CreateMkeyIn& in) {
   const prm::MkeyContext& context = in.mkey;
   const MkeyMode mode = mode_of(context);
-  if (mode != MkeyMode::kPa && mode != MkeyMode::kMtt && mode != MkeyMode::kKlm) {
+  if (mode != MkeyMode::kPa && mode != MkeyMode::kMtt && mode != MkeyMode::kKlm && mode != MkeyMode::kMemic) {
     return bad_parameter(Syndrome::kMkeyMode);
   }
   if (mode == MkeyMode::kPa && request.header.uid != 0) {
@@ -45,8 +46,12 @@ Refusal check(const Device& device, const Request& request, const prm::CreateMke
   if (context.length64) {
     return mode == MkeyMode::kPa ? Refusal{} : bad_parameter(Syndrome::kMkeyLength);
   }
-  if (context.len > std::uint64_t{1} << device.profile.log_max_region_bytes || (context.len == 0 && !context.free)) {
+  if (context.len > std::uint64_t{1} << device.profile.log_max_region_bytes ||
+      (context.len == 0 && !context.free && mode != MkeyMode::kMemic)) {
     return bad_parameter(Syndrome::kMkeyLength);
+  }
+  if (mode == MkeyMode::kMemic && !device.memic.contains(context.start_addr, context.len)) {
+    return bad_parameter(Syndrome::kMkeyMemic);
   }
   if (context.len != 0 && context.len - 1 > std::numeric_limits<std::uint64_t>::max() - context.start_addr) {
     return bad_parameter(Syndrome::kMkeyAddressWraps);
@@ -100,6 +105,11 @@ Refusal take_memory(const Request& request, const prm::CreateMkeyIn& in, Mkey& m
   switch (mode_of(in.mkey)) {
     case MkeyMode::kPa:
       mkey.translation = MkeyTranslation::kPhysical;
+      return {};
+    case MkeyMode::kMemic:
+      // Its start is a place on the device, to which addresses are relative.
+      mkey.translation = MkeyTranslation::kPhysical;
+      mkey.base = kBarAddress + std::exchange(mkey.start, 0);
       return {};
     case MkeyMode::kKlm:
       return take_key_list(request, in, mkey);
@@ -181,6 +191,10 @@ Refusal query_mkey(Device& device, const Request& request) {
     out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kMtt);
     out.mkey.log_page_size = mkey->log_page_bytes;
     out.mkey.translations_octword_size = static_cast<std::uint32_t>((mkey->pages.size() + 1) / 2);
+  } else if (mkey->base != 0) {
+    out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kMemic) & 3;
+    out.mkey.access_mode_4_2 = static_cast<std::uint8_t>(MkeyMode::kMemic) >> 2;
+    out.mkey.start_addr = mkey->base - kBarAddress;
   } else if (mkey->translation == MkeyTranslation::kKeys) {
     out.mkey.access_mode_1_0 = static_cast<std::uint8_t>(MkeyMode::kKlm);
     out.mkey.translations_octword_size = mkey->max_octowords;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/device_memory.h"
 #include "tools/softhca/hca/mkey.h"
 #include "tools/softhca/hca/multicast.h"
 #include "tools/softhca/hca/nullable_memory.h"
@@ -46,6 +47,7 @@ struct Device {
   Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoint& endpoint, Services& services);
 
   const Profile profile;
+  DeviceMemory memic;
   NullableMemory dma;
   wire::Endpoint& port;
 

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <utility>
 
@@ -35,7 +36,8 @@ ObjectTable<Object> table(std::uint32_t first, std::uint8_t log_limit) {
 
 Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoint& endpoint, Services& services)
     : profile(device_profile),
-      dma(memory),
+      memic(profile.memic_bytes),
+      dma(memory, memic),
       port(endpoint),
       user_contexts(table<Domain>(1, profile.log_max_uctx)),
       pds(table<Domain>(1, profile.log_max_pd)),
@@ -145,7 +147,15 @@ std::span<std::byte> Hca::uar(std::uint32_t index) {
   return uars.find(index) != nullptr ? std::span(uars.page(index), kUarPageBytes) : std::span<std::byte>{};
 }
 
-std::span<std::byte> Hca::uar_region() { return state_->device.uars.region(); }
+std::expected<std::byte*, int> Hca::map_uar(std::uint32_t index, int protection) {
+  const std::lock_guard lock(state_->mutex);
+  UarPages& uars = state_->device.uars;
+  return uars.find(index) != nullptr ? uars.map(index, protection) : std::unexpected(EINVAL);
+}
+
+std::expected<std::byte*, int> Hca::map_memic(std::uint64_t address, std::size_t bytes, int protection) {
+  return state_->device.memic.map(address, bytes, protection);
+}
 
 void Hca::ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value_big_endian) {
   constexpr std::uint32_t kSendDoorbellEnd = kSendDoorbellOffset + kSendDoorbells * kSendDoorbellStride;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,8 +38,10 @@ class Hca final : public Services {
   // Plain memory of an allocated UAR page (kUarBytes, page-aligned): the device looks for doorbells there in poll().
   // The address is stable for the HCA's life; empty span for a page that is not allocated.
   std::span<std::byte> uar(std::uint32_t index);
-  // All UAR pages in one mapping, allocated or not, for whoever must watch them.
-  std::span<std::byte> uar_region();
+  // A mapping of an allocated UAR page, or of whole pages of the device's own memory by their place in the BAR, for a
+  // program; munmap() ends it. Errno.
+  std::expected<std::byte*, int> map_uar(std::uint32_t index, int protection);
+  std::expected<std::byte*, int> map_memic(std::uint64_t address, std::size_t bytes, int protection);
 
   // Rings a doorbell that was written elsewhere (a trapped MMIO write): `offset` in the page, 8 bytes as written.
   void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value_big_endian);

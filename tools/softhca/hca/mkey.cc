@@ -49,7 +49,7 @@ MkeyFault Mkey::check(std::uint32_t key, const KeyUser& user, std::uint64_t va, 
 
 MkeyFault Mkey::translate(std::uint64_t va, std::uint64_t bytes, std::vector<DmaRange>& ranges) const {
   if (translation == MkeyTranslation::kPhysical) {
-    append_range(va, bytes, ranges);
+    append_range(base + va, bytes, ranges);
     return MkeyFault::kNone;
   }
   const std::uint64_t page_bytes = std::uint64_t{1} << log_page_bytes;

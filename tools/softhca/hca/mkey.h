@@ -22,9 +22,11 @@ inline constexpr std::uint32_t kFirstMkeyIndex = 0x100;
 
 // DMA addresses from here up are nowhere: NullableMemory lets writes vanish there, reads give zeros.
 inline constexpr std::uint64_t kNullAddress = 0xff00'0000'0000'0000;
+// From here up to there the device's own memory lies, by its offsets in the BAR.
+inline constexpr std::uint64_t kBarAddress = 0xfe00'0000'0000'0000;
 
 enum class MkeyTranslation : std::uint8_t {
-  kPhysical,  // addresses are DMA addresses
+  kPhysical,  // addresses are DMA addresses, from `base` on
   kPages,
   kKeys,  // a list of ranges of other keys, which UMR work requests write
 };
@@ -54,6 +56,7 @@ struct Mkey {
   bool whole_address_space = false;  // start and length do not matter
   std::uint64_t start = 0, length_bytes = 0;
   MkeyTranslation translation = MkeyTranslation::kPages;
+  std::uint64_t base = 0;
   std::uint8_t log_page_bytes = 12;
   std::vector<std::uint64_t> pages;  // the first holds `start`
   std::vector<KeyPiece> pieces;      // the first starts at `start`; the list comes `repeats` times

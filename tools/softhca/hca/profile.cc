@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "tools/softhca/hca/device_memory.h"
 #include "wqe/layout.h"
 #include "wqe/prm/cap.h"
 #include "wqe/prm/general_object.h"
@@ -60,6 +61,7 @@ void set_port(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.pkey_table_size = table_size_code(profile.pkey_table_entries, 128);
   cap.local_ca_ack_delay = 16;
   cap.max_tc = 8;
+  cap.device_memory = profile.device_memory;
 }
 
 prm::GeneralCapabilities general_capabilities(const Profile& profile) {
@@ -128,6 +130,17 @@ prm::RoceCapabilities roce_capabilities(const Profile& profile) {
   return cap;
 }
 
+prm::DeviceMemoryCapabilities device_memory_capabilities(const Profile& profile) {
+  prm::DeviceMemoryCapabilities cap;
+  cap.memic = profile.device_memory;
+  cap.log_min_memic_alloc_size = static_cast<std::uint8_t>(std::countr_zero(kMemicGranuleBytes));
+  cap.log_max_memic_addr_alignment = profile.log_max_memic_addr_alignment;
+  cap.memic_bar_start_addr = kMemicBarStart;
+  cap.memic_bar_size = profile.memic_bytes / 4096;
+  cap.max_memic_size = profile.memic_bytes;
+  return cap;
+}
+
 // Keys come in plain text.
 prm::CryptoCapabilities crypto_capabilities(const Profile& profile) {
   prm::CryptoCapabilities cap;
@@ -159,11 +172,13 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
     case prm::CapabilityGroup::kCrypto:
       write_head(crypto_capabilities(profile), out);
       return true;
+    case prm::CapabilityGroup::kDeviceMemory:
+      write_head(device_memory_capabilities(profile), out);
+      return true;
     case prm::CapabilityGroup::kOdp:  // known and without any capability
     case prm::CapabilityGroup::kQos:
     case prm::CapabilityGroup::kEthernetOffloads:
     case prm::CapabilityGroup::kFlowTable:
-    case prm::CapabilityGroup::kDeviceMemory:
     case prm::CapabilityGroup::kDeviceEvent:
       return true;
     default:

@@ -27,7 +27,7 @@ struct Profile {
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
-       packet_based_credit = true;
+       packet_based_credit = true, device_memory = true;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_mcg = 8;    // multicast groups: each takes a descriptor of the process
   std::uint16_t max_qp_mcg = 240;  // queue pairs in one
@@ -41,6 +41,8 @@ struct Profile {
   std::uint32_t interrupt_vectors = 16;
   std::uint32_t clock_khz = 1'000'000;  // of the free-running clock in CQEs: nanoseconds
   std::uint32_t uar_pages = 1024;
+  std::uint32_t memic_bytes = 128 << 10;  // memory on the device, whole pages
+  std::uint8_t log_max_memic_addr_alignment = 6;
 };
 
 // Takes capabilities away from a profile, as "dci_streams=0,mmo=0" asks: names with values up to what the profile has.

@@ -204,6 +204,14 @@ std::string_view words(Syndrome syndrome) {
       return "the DC initiator has more streams than the device supports";
     case Syndrome::kDciStreamNotFailed:
       return "the stream of the DC initiator has not failed";
+    case Syndrome::kMkeyMemic:
+      return "the range is not in the device's memory";
+    case Syndrome::kMemicSize:
+      return "device memory comes in multiples of 64 bytes, aligned as the capabilities allow";
+    case Syndrome::kMemicFull:
+      return "the range of device memory has no such space";
+    case Syndrome::kNoSuchMemic:
+      return "no such device memory is allocated";
     case Syndrome::kMulticastQpType:
       return "only UD queue pairs join multicast groups";
     case Syndrome::kMulticastGid:

@@ -60,6 +60,7 @@ enum class Syndrome : std::uint32_t {
   kMkeyByName = 0x530407,
   kMkeyPhysicalByUser = 0x530408,
   kMkeyEncryption = 0x530409,
+  kMkeyMemic = 0x53040a,
 
   // Running values of signatures, data encryption keys.
   kPsvCount = 0x530a01,
@@ -134,6 +135,11 @@ enum class Syndrome : std::uint32_t {
   kMulticastJoin = 0x530b04,
   kMulticastNotAttached = 0x530b05,
   kQpInMulticastGroup = 0x530b06,
+
+  // Memory on the device.
+  kMemicSize = 0x530c01,
+  kMemicFull = 0x530c02,
+  kNoSuchMemic = 0x530c03,
 
   // Device.
   kCapabilityGroup = 0x530901,

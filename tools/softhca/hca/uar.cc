@@ -1,12 +1,10 @@
 #include "tools/softhca/hca/uar.h"
 
 #include <endian.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <new>
 
 namespace softhca::hca {
 namespace {
@@ -25,16 +23,8 @@ Word take(std::byte* page, std::uint32_t offset_bytes) {
 
 }  // namespace
 
-UarPages::UarPages(std::uint32_t pages) : pages_(pages), numbers_(1, pages - 1) {
-  void* const memory =
-      mmap(nullptr, pages_.size() * kUarPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw std::bad_alloc();
-  }
-  memory_ = static_cast<std::byte*>(memory);
-}
-
-UarPages::~UarPages() { munmap(memory_, pages_.size() * kUarPageBytes); }
+UarPages::UarPages(std::uint32_t pages)
+    : pages_(pages), numbers_(1, pages - 1), memory_(std::size_t{pages} * kUarPageBytes) {}
 
 bool UarPages::allocate(std::uint32_t uid, std::uint32_t& index) {
   if (!numbers_.take(index)) {

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <span>
 #include <vector>
 
 #include "tools/softhca/hca/object_table.h"
 #include "tools/softhca/hca/objects.h"
+#include "tools/softhca/shared_memory.h"
 
 namespace softhca::hca {
 
@@ -32,9 +34,6 @@ struct UarPage {
 class UarPages {
  public:
   explicit UarPages(std::uint32_t pages);
-  ~UarPages();
-  UarPages(const UarPages&) = delete;
-  UarPages& operator=(const UarPages&) = delete;
 
   // False if none is left. The page reads as zeros.
   bool allocate(std::uint32_t uid, std::uint32_t& index);
@@ -43,8 +42,11 @@ class UarPages {
   UarPage* find(std::uint32_t index);
   const std::vector<std::uint32_t>& allocated() const { return allocated_; }
 
-  std::span<std::byte> region() { return {memory_, pages_.size() * kUarPageBytes}; }
-  std::byte* page(std::uint32_t index) const { return memory_ + std::size_t{index} * kUarPageBytes; }
+  std::byte* page(std::uint32_t index) const { return memory_.bytes().data() + std::size_t{index} * kUarPageBytes; }
+  // A mapping of the page for a program.
+  std::expected<std::byte*, int> map(std::uint32_t index, int protection) const {
+    return memory_.map(std::uint64_t{index} * kUarPageBytes, kUarPageBytes, protection);
+  }
 
   // Takes what a register holds and leaves zero: values in host order, most significant byte first in memory.
   std::uint64_t take64(std::uint32_t index, std::uint32_t offset_bytes);
@@ -56,7 +58,7 @@ class UarPages {
   std::vector<UarPage> pages_;
   std::vector<std::uint32_t> allocated_;
   NumberPool numbers_;
-  std::byte* memory_;
+  SharedMemory memory_;
 };
 
 }  // namespace softhca::hca

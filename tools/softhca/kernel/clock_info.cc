@@ -20,26 +20,12 @@ std::uint64_t now_ns(clockid_t clock) {
 
 }  // namespace
 
-ClockInfo::ClockInfo() {
-  void* const memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  page_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
-}
+ClockInfo::ClockInfo() : page_(kPageBytes) {}
 
-ClockInfo::~ClockInfo() {
-  if (page_ != nullptr) {
-    ::munmap(page_, kPageBytes);
-  }
-}
-
-std::span<std::byte> ClockInfo::page() const {
-  return page_ == nullptr ? std::span<std::byte>{} : std::span(page_, kPageBytes);
-}
+std::expected<std::byte*, int> ClockInfo::map() const { return page_.map(0, kPageBytes, PROT_READ); }
 
 void ClockInfo::update() {
-  if (page_ == nullptr) {
-    return;
-  }
-  auto& info = *reinterpret_cast<mlx5_ib_clock_info*>(page_);
+  auto& info = *reinterpret_cast<mlx5_ib_clock_info*>(page_.bytes().data());
   const std::atomic_ref sign(info.sign);
   const std::uint32_t version = sign.load(std::memory_order_relaxed);
   sign.store(version | MLX5_IB_CLOCK_INFO_KERNEL_UPDATING, std::memory_order_relaxed);

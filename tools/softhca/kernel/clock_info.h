@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <expected>
+
+#include "tools/softhca/shared_memory.h"
 
 namespace softhca::kernel {
 
@@ -10,17 +12,14 @@ namespace softhca::kernel {
 class ClockInfo {
  public:
   ClockInfo();
-  ~ClockInfo();
-  ClockInfo(const ClockInfo&) = delete;
-  ClockInfo& operator=(const ClockInfo&) = delete;
 
-  // One page; empty if there is no memory.
-  std::span<std::byte> page() const;
+  // The page for a reader, to be given back to munmap(). Errno.
+  std::expected<std::byte*, int> map() const;
   // Takes the time of day as it is now. The device's clock counts nanoseconds of CLOCK_MONOTONIC.
   void update();
 
  private:
-  std::byte* page_ = nullptr;
+  SharedMemory page_;
 };
 
 }  // namespace softhca::kernel

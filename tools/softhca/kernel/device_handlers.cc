@@ -65,11 +65,9 @@ mlx5_ib_alloc_ucontext_resp context_response(RdmaDevice& device, std::uint8_t cq
     response.dump_fill_mkey = device.dump_fill_mkey();
     response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY;
   }
-  if (!device.firmware().clock().empty()) {
-    response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
-    response.hca_core_clock_offset = 0;
-    response.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
-  }
+  response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
+  response.hca_core_clock_offset = 0;
+  response.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
   if (caps.drain_sigerr) {
     response.comp_mask |= MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS;
   }
@@ -311,6 +309,7 @@ int ex_query_device(Request& request) {
   response.timestamp_mask = kTimestampMask;
   response.hca_core_clock = caps.device_frequency_khz;
   response.device_cap_flags_ex = response.base.device_cap_flags;
+  response.max_dm_size = caps.memic ? caps.memic_bytes : 0;
   if (caps.cq_moderation) {
     response.cq_moderation_caps.max_cq_moderation_count = 0xffff;
     response.cq_moderation_caps.max_cq_moderation_period = 0xfff;

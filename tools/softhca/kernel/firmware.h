@@ -20,11 +20,13 @@ class Firmware {
   // One PRM command: `in` and `out` are the mailboxes as the device reads and writes them.
   virtual void execute(std::span<const std::byte> in, std::span<std::byte> out) = 0;
 
-  // Memory of an allocated UAR page; empty if it is not allocated.
-  virtual std::span<std::byte> uar(std::uint32_t index) = 0;
-
-  // The page in which the device's clock is read, at its first 8 bytes, most significant first; empty if there is none.
-  virtual std::span<std::byte> clock() { return {}; }
+  // Mappings for a program of what is in the device's BAR, with mmap()'s protection; munmap() ends them. Errno.
+  // An allocated UAR page:
+  virtual std::expected<std::byte*, int> map_uar(std::uint32_t index, int protection) = 0;
+  // Whole pages of memory on the device:
+  virtual std::expected<std::byte*, int> map_memic(std::uint64_t address, std::size_t bytes, int protection) = 0;
+  // The page in which the device's clock is read, at its first 8 bytes, most significant first:
+  virtual std::expected<std::byte*, int> map_clock() = 0;
 
   // Rings a doorbell of a UAR page: the 8 bytes at `offset_bytes` become `value_big_endian`, most significant first.
   virtual void ring(std::uint32_t uar_index, std::uint32_t offset_bytes, std::uint64_t value_big_endian) = 0;

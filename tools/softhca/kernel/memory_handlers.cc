@@ -174,6 +174,9 @@ int rereg_mr(Request& request) {
     return EOPNOTSUPP;
   }
   Mr* const old = request.file().find<Mr>(asked.mr_handle);
+  if (old != nullptr && old->on_device) {
+    return EOPNOTSUPP;
+  }
   if (old == nullptr || ((asked.flags & kReregTranslation) != 0 && (asked.start ^ asked.hca_va) % kPageBytes != 0)) {
     return EINVAL;
   }

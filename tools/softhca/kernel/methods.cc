@@ -80,6 +80,30 @@ constexpr AttrSpec kQueryMr[] = {handle(UVERBS_ATTR_QUERY_MR_HANDLE, Access::kRe
                                  out(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, 8),
                                  optional(out(UVERBS_ATTR_QUERY_MR_RESP_IOVA, 8))};
 
+constexpr AttrSpec kAllocDm[] = {handle(UVERBS_ATTR_ALLOC_DM_HANDLE, Access::kNew, UVERBS_OBJECT_DM),
+                                 in(UVERBS_ATTR_ALLOC_DM_LENGTH, 8),
+                                 in(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4),
+                                 out(MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, 8),
+                                 out(MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, 2),
+                                 optional(constant(MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE))};
+constexpr AttrSpec kFreeDm[] = {handle(UVERBS_ATTR_FREE_DM_HANDLE, Access::kDestroy, UVERBS_OBJECT_DM)};
+constexpr AttrSpec kQueryDm[] = {handle(MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE, Access::kRead, UVERBS_OBJECT_DM),
+                                 out(MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, 8),
+                                 out(MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, 2),
+                                 out(MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, 8)};
+constexpr AttrSpec kMapDmOpAddr[] = {handle(MLX5_IB_ATTR_DM_MAP_OP_ADDR_REQ_HANDLE, Access::kRead, UVERBS_OBJECT_DM),
+                                     in(MLX5_IB_ATTR_DM_MAP_OP_ADDR_REQ_OP, 1),
+                                     out(MLX5_IB_ATTR_DM_MAP_OP_ADDR_RESP_START_OFFSET, 8),
+                                     out(MLX5_IB_ATTR_DM_MAP_OP_ADDR_RESP_PAGE_INDEX, 2)};
+constexpr AttrSpec kRegDmMr[] = {handle(UVERBS_ATTR_REG_DM_MR_HANDLE, Access::kNew, UVERBS_OBJECT_MR),
+                                 in(UVERBS_ATTR_REG_DM_MR_OFFSET, 8),
+                                 in(UVERBS_ATTR_REG_DM_MR_LENGTH, 8),
+                                 handle(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, Access::kRead, UVERBS_OBJECT_PD),
+                                 flags(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS),
+                                 handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, Access::kRead, UVERBS_OBJECT_DM),
+                                 out(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, 4),
+                                 out(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, 4)};
+
 constexpr AttrSpec kCreateCq[] = {
     handle(UVERBS_ATTR_CREATE_CQ_HANDLE, Access::kNew, UVERBS_OBJECT_CQ),
     in(UVERBS_ATTR_CREATE_CQ_CQE, 4),
@@ -171,6 +195,11 @@ constexpr Method kMethods[] = {
     {UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, "XRCD.DESTROY", kDestroyXrcd, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, "MR.DESTROY", kDestroyMr, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, "MR.QUERY", kQueryMr, h::query_mr},
+    {UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, "MR.REG_DM", kRegDmMr, h::reg_dm_mr},
+    {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, "DM.ALLOC", kAllocDm, h::alloc_dm},
+    {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, "DM.FREE", kFreeDm, h::destroy},
+    {UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY, "mlx5 DM.QUERY", kQueryDm, h::query_dm},
+    {UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_MAP_OP_ADDR, "mlx5 DM.MAP_OP_ADDR", kMapDmOpAddr, h::map_dm_op_addr},
     {UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, "MW.DESTROY", kDestroyMw, h::destroy},
     {UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, "AH.DESTROY", kDestroyAh, h::destroy},
     {UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, "CQ.CREATE", kCreateCq, h::create_cq},

@@ -97,6 +97,26 @@ struct Mr final : Object {
   std::uint64_t start = 0, length = 0, iova = 0;
   std::uint32_t access = 0;
   Pd* pd = nullptr;
+  bool on_device = false;  // of memory on the device
+};
+
+// Memory on the device.
+struct Dm final : Object {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_DM;
+  static constexpr std::uint64_t kPageBytes = 4096;
+  Dm(std::uint16_t devx_uid, std::uint64_t bar_address, std::uint32_t bytes, std::uint64_t asked_bytes)
+      : Object(kType, devx_uid), address(bar_address), memic_bytes(bytes), length(asked_bytes) {}
+  int release(RdmaDevice& device) override;
+  std::uint64_t first_page() const { return address & ~(kPageBytes - 1); }
+  std::uint64_t start_offset() const { return address & (kPageBytes - 1); }
+  // What mmap() is asked for: the page's number in the device's memory, which no two objects share.
+  std::uint16_t page_index(const Capabilities& caps) const {
+    return static_cast<std::uint16_t>((first_page() - caps.memic_start) / kPageBytes);
+  }
+  std::uint64_t mapped_bytes() const { return (start_offset() + memic_bytes + kPageBytes - 1) & ~(kPageBytes - 1); }
+  const std::uint64_t address;      // in the BAR
+  const std::uint32_t memic_bytes;  // as the device has it
+  const std::uint64_t length;       // as the program has it
 };
 
 // A memory window: a key that work requests bind to a part of a region.

@@ -207,6 +207,17 @@ int RdmaDevice::query_capabilities() {
     constexpr std::uint16_t k8Bytes = 1 << 3;
     caps_.atomic_64_bits = (atomic->atomic_operations & kBoth) == kBoth && (atomic->atomic_size_qp & k8Bytes) != 0;
   }
+  if (general->device_memory) {
+    const auto memory = query_group<prm::DeviceMemoryCapabilities>(firmware_, prm::CapabilityGroup::kDeviceMemory);
+    if (!memory) {
+      return memory.error();
+    }
+    caps_.memic = memory->memic;
+    caps_.memic_start = memory->memic_bar_start_addr;
+    caps_.memic_bytes = memory->max_memic_size;
+    caps_.log_max_memic_alignment = memory->log_max_memic_addr_alignment;
+    memic_pages_ = std::make_unique<bool[]>(caps_.memic_bytes / 4096);
+  }
   const auto roce = query_group<prm::RoceCapabilities>(firmware_, prm::CapabilityGroup::kRoce);
   if (!roce) {
     return roce.error();
@@ -229,12 +240,9 @@ int RdmaDevice::query_capabilities() {
   return 0;
 }
 
-std::span<std::byte> RdmaDevice::clock_info() {
-  if (firmware_.clock().empty()) {
-    return {};
-  }
+std::expected<std::byte*, int> RdmaDevice::map_clock_info() {
   clock_info_.update();
-  return clock_info_.page();
+  return clock_info_.map();
 }
 
 int RdmaDevice::set_gid(std::uint32_t index, const Gid& gid) {

@@ -45,8 +45,11 @@ struct Capabilities {
   bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
        qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false,
-       dct = false;
-  bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
+       dct = false, memic = false;
+  std::uint64_t memic_start = 0;  // in the BAR
+  std::uint32_t memic_bytes = 0;
+  std::uint8_t log_max_memic_alignment = 0;  // of 64 bytes
+  bool atomic_64_bits = false;               // compare-and-swap and fetch-and-add of 8 bytes
 };
 
 using Gid = std::array<std::uint8_t, 16>;
@@ -98,13 +101,16 @@ class RdmaDevice {
   // True in the process that started the device; a forked child has no device.
   bool is_own_process() const;
 
-  // The page that tells programs how the device's clock relates to the time of day; empty if there is no clock.
-  std::span<std::byte> clock_info();
+  // A program's mapping of the page that tells how the device's clock relates to the time of day, as it is now. Errno.
+  std::expected<std::byte*, int> map_clock_info();
 
   const DeviceResources& resources() const { return *resources_; }
   // The open XRC domain that stands for a file, by its device and inode; empty if none is open. A device belongs to one
   // process, and so does what the file stands for.
   std::weak_ptr<XrcDomain>& xrc_domain_of(dev_t device, ino_t inode) { return xrc_domains_[{device, inode}]; }
+
+  // Which pages of the memory on the device are taken.
+  std::span<bool> memic_pages() { return {memic_pages_.get(), caps_.memic_bytes / 4096}; }
 
   std::uint8_t next_mkey_variant() { return mkey_variant_++; }
 
@@ -126,6 +132,7 @@ class RdmaDevice {
   std::unique_ptr<DeviceResources> resources_;
   ClockInfo clock_info_;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<XrcDomain>> xrc_domains_;
+  std::unique_ptr<bool[]> memic_pages_;
   std::mutex command_mutex_;
 };
 

@@ -379,38 +379,49 @@ std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int pr
     return std::unexpected(EIO);
   }
   const std::lock_guard lock(device_.command_mutex());
-  if (context_ == nullptr || length_bytes != kPageBytes || offset_bytes % kPageBytes != 0 ||
+  if (context_ == nullptr || length_bytes == 0 || length_bytes % kPageBytes != 0 || offset_bytes % kPageBytes != 0 ||
       (protection & PROT_EXEC) != 0) {
     return std::unexpected(EINVAL);
   }
   const std::uint64_t page = offset_bytes / kPageBytes;
   const std::uint64_t command = page >> 8 & 0xff;
   const std::uint64_t index = (page & 0xff) | (page >> 16 << 8);
+  if (command == MLX5_IB_MMAP_DEVICE_MEM) {
+    return map_memory(index, length_bytes, protection);
+  }
+  if (length_bytes != kPageBytes) {
+    return std::unexpected(EINVAL);
+  }
   if (command == kFirstDynamicCommand) {
     for (const auto& [handle, object] : objects_) {
       if (object->type == Uar::kType && static_cast<const Uar&>(*object).number == index) {
-        const auto memory = device_.firmware().uar(static_cast<std::uint32_t>(index));
-        return memory.empty() ? std::expected<std::byte*, int>(std::unexpected(EINVAL)) : memory.data();
+        return device_.firmware().map_uar(static_cast<std::uint32_t>(index), protection);
       }
     }
   }
-  if (command == MLX5_IB_MMAP_CORE_CLOCK || command == MLX5_IB_MMAP_CLOCK_INFO) {
+  const bool is_clock = command == MLX5_IB_MMAP_CORE_CLOCK;
+  if (is_clock || (command == MLX5_IB_MMAP_CLOCK_INFO && index == MLX5_IB_CLOCK_INFO_V1)) {
     if ((protection & PROT_WRITE) != 0) {
       return std::unexpected(EPERM);
     }
-    const bool is_clock = command == MLX5_IB_MMAP_CORE_CLOCK;
-    const auto memory = is_clock ? device_.firmware().clock() : device_.clock_info();
-    if (!memory.empty() && (is_clock || index == MLX5_IB_CLOCK_INFO_V1)) {
-      return memory.data();
-    }
+    return is_clock ? device_.firmware().map_clock() : device_.map_clock_info();
   }
   log(LogLevel::kInfo, fmt::format("mmap of command {} index {}: Invalid argument", command, index));
   return std::unexpected(EINVAL);
 }
 
-int UverbsFile::munmap(const std::byte* address, std::size_t length_bytes) {
-  const auto value = reinterpret_cast<std::uint64_t>(address);
-  return value % kPageBytes == 0 && length_bytes == kPageBytes ? 0 : EINVAL;
+// Memory on the device is mapped whole.
+std::expected<std::byte*, int> UverbsFile::map_memory(std::uint64_t page_index, std::size_t length_bytes,
+                                                      int protection) {
+  for (const auto& [handle, object] : objects_) {
+    if (object->type == Dm::kType) {
+      const auto& memory = static_cast<const Dm&>(*object);
+      if (memory.page_index(device_.caps()) == page_index && memory.mapped_bytes() == length_bytes) {
+        return device_.firmware().map_memic(memory.first_page(), length_bytes, protection);
+      }
+    }
+  }
+  return std::unexpected(EINVAL);
 }
 
 }  // namespace softhca::kernel

@@ -38,10 +38,8 @@ class UverbsFile {
   // write(fd, address, bytes): 0 (all of it was taken) or errno.
   int write(std::uint64_t address, std::size_t bytes);
 
-  // mmap(nullptr, length, protection, MAP_SHARED, fd, offset). The pages stay the device's: what is returned is never
-  // to be unmapped or moved, but given back to munmap().
+  // mmap(nullptr, length, protection, MAP_SHARED, fd, offset): a mapping of the program's own, which munmap() ends.
   std::expected<std::byte*, int> mmap(std::size_t length_bytes, int protection, std::uint64_t offset_bytes);
-  int munmap(const std::byte* address, std::size_t length_bytes);
 
   // ---- For the handlers, with the device's command mutex held ----
   RdmaDevice& device() { return device_; }
@@ -64,6 +62,7 @@ class UverbsFile {
  private:
   friend class Request;
   int run_ioctl(std::uint64_t argument);
+  std::expected<std::byte*, int> map_memory(std::uint64_t page_index, std::size_t length_bytes, int protection);
   int run_write(std::uint64_t address, std::size_t bytes);
   int take_attr(Request& request, const Method& method, const ib_uverbs_attr& attr, std::uint64_t address);
   int take_object(Request::Attr& taken, const AttrSpec& spec, const ib_uverbs_attr& attr);

@@ -22,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -136,42 +135,7 @@ class Shim {
     }
   }
 
-  void* map(Channel& channel, const std::shared_ptr<Channel>& owner, std::size_t length, int protection, off_t offset) {
-    const auto address = channel.mmap(length, protection, static_cast<std::uint64_t>(offset));
-    if (!address) {
-      errno = address.error();
-      return MAP_FAILED;
-    }
-    std::unique_lock lock(mutex_);
-    mappings_.emplace(*address, Mapping{length, owner});
-    mapping_count_.store(mappings_.size(), std::memory_order_release);
-    return *address;
-  }
-
-  // False in a process that never mapped anything of a device: munmap() must not make the shim.
-  static bool has_mappings() { return mapping_count_.load(std::memory_order_acquire) != 0; }
-
-  // True if the range was one of the devices' mappings; `result` is then what munmap() returns.
-  bool unmap(void* address, std::size_t length, int& result) {
-    std::unique_lock lock(mutex_);
-    const auto found = mappings_.find(static_cast<std::byte*>(address));
-    if (found == mappings_.end()) {
-      return false;
-    }
-    Mapping mapping = std::move(found->second);
-    mappings_.erase(found);
-    mapping_count_.store(mappings_.size(), std::memory_order_release);
-    lock.unlock();
-    result = posix_result(mapping.owner->munmap(static_cast<std::byte*>(address), length));
-    return true;
-  }
-
  private:
-  struct Mapping {
-    std::size_t length;
-    std::shared_ptr<Channel> owner;
-  };
-
   Shim(std::unique_ptr<softhca::SoftDeviceSource> source, SysfsTree tree)
       : source_(std::move(source)), tree_(std::move(tree)) {}
 
@@ -198,8 +162,6 @@ class Shim {
   SysfsTree tree_;
   std::shared_mutex mutex_;
   std::unordered_map<int, std::shared_ptr<Channel>> files_;
-  std::multimap<std::byte*, Mapping> mappings_;  // a page of the device may be mapped more than once
-  static inline std::atomic<std::size_t> mapping_count_{0};
   static inline std::array<std::atomic<bool>, kTrackedDescriptors> ours_{};
 };
 
@@ -339,7 +301,10 @@ UMLX5_INTERPOSED ssize_t write(int fd, const void* data, size_t bytes) {
     if (Shim::is_ours(fd)) {                                                                                        \
       const auto file = Shim::get()->file(fd);                                                                      \
       if (file != nullptr && address == nullptr) {                                                                  \
-        return Shim::get()->map(*file, file, length, protection, offset);                                           \
+        const auto mapped = file->mmap(length, protection, static_cast<std::uint64_t>(offset));                     \
+        if (mapped) return *mapped;                                                                                 \
+        errno = mapped.error();                                                                                     \
+        return MAP_FAILED;                                                                                          \
       }                                                                                                             \
       errno = EINVAL;                                                                                               \
       return MAP_FAILED;                                                                                            \
@@ -349,15 +314,6 @@ UMLX5_INTERPOSED ssize_t write(int fd, const void* data, size_t bytes) {
   }
 UMLX5_MMAP(mmap, off_t)
 UMLX5_MMAP(mmap64, off64_t)
-
-UMLX5_INTERPOSED int munmap(void* address, size_t length) {
-  UMLX5_NEXT(munmap);
-  int result = 0;
-  if (Shim::has_mappings() && Shim::get()->unmap(address, length, result)) {
-    return result;
-  }
-  return real(address, length);
-}
 
 UMLX5_INTERPOSED int close(int fd) {
   if (Shim::is_ours(fd)) {

@@ -57,11 +57,12 @@ constexpr Creator kDestroyers[] = {{0xa06, kUctx}, {0x801, kPd},   {0x80f, kXrcd
                                    {0x803, kUar},  {0x202, kMkey}, {0x302, kEq},   {0x401, kCq},
                                    {0x701, kSrq},  {0x706, kSrq},  {0x90e, kSrq},  {0x501, kQp}};
 // Commands on an object that is there.
-constexpr Creator kOthers[] = {
-    {0x201, kMkey}, {0x303, kEq},  {0x402, kCq},  {0x403, kCq}, {0x702, kSrq}, {0x703, kSrq}, {0x707, kSrq},
-    {0x708, kSrq},  {0x90d, kSrq}, {0x90f, kSrq}, {0x50b, kQp}, {0x502, kQp},  {0x503, kQp},  {0x504, kQp},
-    {0x505, kQp},   {0x506, kQp},  {0x507, kQp},  {0x50a, kQp}, {0x50c, kQp},  {0x50e, kQp},  {0x100, kPd},
-    {0x101, kPd},   {0x203, kPd},  {0x760, kPd},  {0x761, kPd}, {0x10d, kPd},  {0x806, kQp},  {0x807, kQp}};
+constexpr Creator kOthers[] = {{0x201, kMkey}, {0x303, kEq},  {0x402, kCq},  {0x403, kCq},  {0x702, kSrq},
+                               {0x703, kSrq},  {0x707, kSrq}, {0x708, kSrq}, {0x90d, kSrq}, {0x90f, kSrq},
+                               {0x50b, kQp},   {0x502, kQp},  {0x503, kQp},  {0x504, kQp},  {0x505, kQp},
+                               {0x506, kQp},   {0x507, kQp},  {0x50a, kQp},  {0x50c, kQp},  {0x50e, kQp},
+                               {0x100, kPd},   {0x101, kPd},  {0x203, kPd},  {0x760, kPd},  {0x761, kPd},
+                               {0x10d, kPd},   {0x806, kQp},  {0x807, kQp},  {0x205, kPd},  {0x206, kPd}};
 
 // Few numbers of everything, so that they run out.
 Profile small_profile() {

@@ -67,11 +67,17 @@ class HcaUnderTest final : public Firmware {
  public:
   HcaUnderTest() : hca_(hca::Profile{}, memory_, port_, [this](std::uint32_t) { raised(); }) {}
   void execute(std::span<const std::byte> in, std::span<std::byte> out) override { hca_.execute(in, out); }
-  std::span<std::byte> uar(std::uint32_t index) override { return hca_.uar(index); }
-  std::span<std::byte> clock() override { return clock_; }
+  std::expected<std::byte*, int> map_uar(std::uint32_t index, int protection) override {
+    return hca_.map_uar(index, protection);
+  }
+  std::expected<std::byte*, int> map_memic(std::uint64_t address, std::size_t bytes, int protection) override {
+    return hca_.map_memic(address, bytes, protection);
+  }
+  std::expected<std::byte*, int> map_clock() override { return clock_.map(0, 4096, PROT_READ); }
   void ring(std::uint32_t uar, std::uint32_t offset, std::uint64_t value) override { hca_.ring(uar, offset, value); }
   void connect(EventHub* hub) { hub_ = hub; }
   hca::Hca& hca() { return hca_; }
+  std::byte& clock() { return clock_.bytes()[0]; }
 
  private:
   void raised() {
@@ -79,7 +85,7 @@ class HcaUnderTest final : public Firmware {
       hub_->raised();
     }
   }
-  alignas(4096) std::array<std::byte, 4096> clock_{};
+  SharedMemory clock_{4096};
   hca::ProcessMemory memory_;
   OwnPort port_;
   EventHub* hub_ = nullptr;

@@ -14,9 +14,9 @@
 namespace softhca::kernel {
 namespace {
 
-constexpr std::uint16_t kObjects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD,    UVERBS_OBJECT_CQ,
-                                      UVERBS_OBJECT_QP,     UVERBS_OBJECT_SRQ,   UVERBS_OBJECT_MR,
-                                      UVERBS_OBJECT_AH,     MLX5_IB_OBJECT_DEVX, MLX5_IB_OBJECT_UAR};
+constexpr std::uint16_t kObjects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD, UVERBS_OBJECT_CQ, UVERBS_OBJECT_QP,
+                                      UVERBS_OBJECT_SRQ,    UVERBS_OBJECT_MR, UVERBS_OBJECT_AH, MLX5_IB_OBJECT_DEVX,
+                                      MLX5_IB_OBJECT_UAR,   UVERBS_OBJECT_DM};
 
 class Input {
  public:

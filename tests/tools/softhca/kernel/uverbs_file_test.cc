@@ -253,7 +253,10 @@ TEST_F(UverbsFileTest, UarIsMappedAtTheOffsetItGave) {
   (*page)[0x800] = std::byte{0};
   EXPECT_EQ(file->mmap(8192, PROT_WRITE, uar_offset).error(), EINVAL);
   EXPECT_EQ(file->mmap(4096, PROT_WRITE, uar_offset + 4096).error(), EINVAL);
-  EXPECT_EQ(file->munmap(*page, 4096), 0);
+  (*page)[0x801] = std::byte{0x5a};
+  EXPECT_EQ(firmware.hca().uar(uar)[0x801], std::byte{0x5a}) << "the device's page";
+  EXPECT_EQ(::munmap(*page, 4096), 0);
+  EXPECT_EQ(firmware.hca().uar(uar)[0x801], std::byte{0x5a}) << "which stays";
   EXPECT_EQ(
       destroy(MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE, uar_handle), 0);
   EXPECT_EQ(file->mmap(4096, PROT_WRITE, uar_offset).error(), EINVAL);
@@ -279,6 +282,78 @@ TEST_F(UverbsFileTest, MemoryRegions) {
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), 0);
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), ENOENT);
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, pd), EINVAL);
+}
+
+// Device memory: mlx5_ib's answers, and the mapping that libmlx5 asks for (MLX5_IB_MMAP_DEVICE_MEM is 8).
+TEST_F(UverbsFileTest, DeviceMemoryIsMappedAndRegistered) {
+  open_all();
+  std::uint64_t start_offset = ~0ull;
+  std::uint16_t page_index = 0xffff;
+  const auto alloc = [&](std::uint64_t length, std::uint32_t log_alignment, std::uint32_t& handle) {
+    Ioctl request(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+    const int error = request.handle(UVERBS_ATTR_ALLOC_DM_HANDLE)
+                          .in(UVERBS_ATTR_ALLOC_DM_LENGTH, length)
+                          .in(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, log_alignment)
+                          .out(MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, start_offset)
+                          .out(MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, page_index)
+                          .run(*file);
+    handle = static_cast<std::uint32_t>(request.attr_of(UVERBS_ATTR_ALLOC_DM_HANDLE).data);
+    return error;
+  };
+  std::uint32_t small = 0, large = 0, mr = 0, none = 0, lkey = 0, rkey = 0;
+  EXPECT_EQ(alloc(0, 0, none), EINVAL);
+  EXPECT_EQ(alloc(128 * 1024 + 1, 0, none), ENOMEM);
+  EXPECT_EQ(alloc(64, 13, none), EINVAL);
+  ASSERT_EQ(alloc(100, 0, small), 0);
+  EXPECT_EQ(start_offset, 0u);
+  EXPECT_EQ(page_index, 0u);
+  ASSERT_EQ(alloc(5000, 12, large), 0);
+  EXPECT_EQ(page_index, 1u) << "a page of its own";
+  EXPECT_EQ(alloc(30 * 4096, 0, none), ENOMEM) << "29 pages are left";
+  const auto offset = [](std::uint64_t page) { return (8u << 8 | page) * 4096; };
+  EXPECT_EQ(file->mmap(4096, PROT_WRITE, offset(1)).error(), EINVAL) << "not all of it";
+  EXPECT_EQ(file->mmap(4096, PROT_WRITE, offset(2)).error(), EINVAL);
+  const auto mapped = file->mmap(8192, PROT_READ | PROT_WRITE, offset(1));
+  ASSERT_TRUE(mapped);
+  (*mapped)[4999] = std::byte{0x77};
+
+  const auto reg = [&](std::uint64_t from, std::uint64_t length, std::uint32_t access) {
+    Ioctl request(UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG);
+    const int error = request.handle(UVERBS_ATTR_REG_DM_MR_HANDLE)
+                          .in(UVERBS_ATTR_REG_DM_MR_OFFSET, from)
+                          .in(UVERBS_ATTR_REG_DM_MR_LENGTH, length)
+                          .handle(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, pd)
+                          .in(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, access)
+                          .handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, large)
+                          .out(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, lkey)
+                          .out(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, rkey)
+                          .run(*file);
+    mr = static_cast<std::uint32_t>(request.attr_of(UVERBS_ATTR_REG_DM_MR_HANDLE).data);
+    return error;
+  };
+  constexpr std::uint32_t kLocalWrite = 1, kRemoteWrite = 2, kBind = 16, kZeroBased = 32;
+  EXPECT_EQ(reg(0, 100, kLocalWrite), EINVAL) << "not zero-based";
+  EXPECT_EQ(reg(0, 100, kZeroBased | kRemoteWrite), EINVAL);
+  EXPECT_EQ(reg(0, 100, kZeroBased | kLocalWrite | kBind), EINVAL);
+  EXPECT_EQ(reg(4, 4997, kZeroBased | kLocalWrite), EINVAL);
+  ASSERT_EQ(reg(4990, 10, kZeroBased | kLocalWrite | kRemoteWrite), 0);
+  EXPECT_EQ(lkey, rkey);
+  std::vector<hca::DmaRange> ranges;
+  std::array<std::byte, 1> last{};
+  ASSERT_EQ(firmware.hca().resolve(lkey, pdn, 9, 1, hca::Access::kLocalWrite, ranges), hca::MkeyFault::kNone);
+  ASSERT_TRUE(firmware.hca().dma().read(ranges.at(0).address, last));
+  EXPECT_EQ(last[0], std::byte{0x77});
+
+  const auto free_dm = [&](std::uint32_t handle) {
+    return destroy(UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, UVERBS_ATTR_FREE_DM_HANDLE, handle);
+  };
+  EXPECT_EQ(free_dm(large), EBUSY);
+  EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr), 0);
+  EXPECT_EQ(free_dm(large), 0);
+  EXPECT_EQ(file->mmap(8192, PROT_WRITE, offset(1)).error(), EINVAL);
+  EXPECT_EQ(alloc(30 * 4096, 0, large), 0);
+  EXPECT_EQ(page_index, 1u);
+  ::munmap(*mapped, 8192);
 }
 
 TEST_F(UverbsFileTest, CqRequestIsChecked) {
@@ -500,7 +575,10 @@ TEST_F(UverbsFileTest, TheClockIsMappedToRead) {
   EXPECT_EQ(response.hca_core_clock_offset, 0u);
   EXPECT_EQ(response.clock_info_versions, 1u);
   constexpr std::uint64_t kClock = std::uint64_t{5} << 8 << 12, kClockInfo = std::uint64_t{7} << 8 << 12;
-  EXPECT_EQ(file->mmap(4096, PROT_READ, kClock).value_or(nullptr), firmware.clock().data());
+  const auto clock = file->mmap(4096, PROT_READ, kClock);
+  ASSERT_TRUE(clock.has_value());
+  firmware.clock() = std::byte{0x5a};
+  EXPECT_EQ((*clock)[0], std::byte{0x5a});
   EXPECT_EQ(file->mmap(4096, PROT_READ | PROT_WRITE, kClock).error(), EPERM);
   EXPECT_EQ(file->mmap(4096, PROT_READ, kClockInfo + 4096).error(), EINVAL) << "another version";
   const auto page = file->mmap(4096, PROT_READ, kClockInfo);
@@ -779,7 +857,7 @@ TEST_F(UverbsFileTest, ClosingTakesEverythingDown) {
   ASSERT_EQ(modify(m), 0);
   const std::uint32_t old_uar = uar;
   file = std::make_unique<UverbsFile>(*device);
-  EXPECT_TRUE(firmware.uar(old_uar).empty());
+  EXPECT_TRUE(firmware.hca().uar(old_uar).empty());
   EXPECT_EQ(firmware.hca().find_qp(qp.qpn), nullptr);
   ::close(async_fd);
 }
