@@ -26,40 +26,49 @@ PooledRecord::~PooledRecord() {
   }
 }
 
-void RecordPool::PageDeleter::operator()(std::byte* page) const { std::free(page); }
-
 RecordPool::RecordPool(std::size_t stride_bytes)
     : stride_bytes_(std::clamp(std::bit_ceil(stride_bytes), sizeof(RecordMemory), doorbell::page_bytes())),
       page_bytes_(doorbell::page_bytes()) {}
 
-RecordPool::~RecordPool() { assert(in_use_ == 0 && "a doorbell record outlives its pool"); }
+RecordPool::~RecordPool() {
+  assert(in_use_ == 0 && "a doorbell record outlives its pool");
+  for (std::byte* page : pages_) {
+    if (hooks_.given_back != nullptr) {
+      hooks_.given_back(page, page_bytes_);
+    }
+    std::free(page);
+  }
+}
 
 bool RecordPool::add_page() {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(page_bytes_, page_bytes_));
-  if (memory == nullptr) {
+  if (memory == nullptr || (hooks_.taken != nullptr && hooks_.taken(memory, page_bytes_) != 0)) {
+    std::free(memory);
     return false;
   }
-  pages_.emplace_back(memory);
+  pages_.push_back(memory);
+  free_.reserve(pages_.size() * (page_bytes_ / stride_bytes_));  // giving back never allocates
   // Back to front, so that records are handed out in ascending order.
   for (std::size_t offset = page_bytes_; offset != 0; offset -= stride_bytes_) {
-    free_ = new (memory + offset - stride_bytes_) FreeRecord{free_};
+    free_.push_back(memory + offset - stride_bytes_);
   }
   return true;
 }
 
 std::optional<PooledRecord> RecordPool::allocate() {
   const std::lock_guard lock(mutex_);
-  if (free_ == nullptr && !add_page()) {
+  if (free_.empty() && !add_page()) {
     return std::nullopt;
   }
-  FreeRecord* record = std::exchange(free_, free_->next);
+  std::byte* const record = free_.back();
+  free_.pop_back();
   ++in_use_;
   return PooledRecord(this, new (record) RecordMemory{});
 }
 
 void RecordPool::give_back(RecordMemory* memory) {
   const std::lock_guard lock(mutex_);
-  free_ = new (memory) FreeRecord{free_};
+  free_.push_back(reinterpret_cast<std::byte*>(memory));
   --in_use_;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -44,12 +43,21 @@ class PooledRecord {
   RecordMemory* memory_ = nullptr;
 };
 
+// Called with each page that the pool takes (then 0: it can be used) and before each that it gives back.
+struct RecordPageHooks {
+  int (*taken)(void* page, std::size_t bytes) = nullptr;
+  int (*given_back)(void* page, std::size_t bytes) = nullptr;
+};
+
 // Thread-safe; not for hot paths. Pages are kept until the pool dies, for the kernel pins them as long as a queue
-// lives.
+// lives. Records are written to when they are handed out and by who holds them, not when they come back: in a forked
+// child they may be gone.
 class RecordPool {
  public:
   // `stride_bytes` is the distance of two records: a power of two, from a record's size to a page.
   explicit RecordPool(std::size_t stride_bytes = cache_line_bytes());
+  // Before the first record.
+  void set_page_hooks(const RecordPageHooks& hooks) { hooks_ = hooks; }
   ~RecordPool();
   RecordPool(const RecordPool&) = delete;
   RecordPool& operator=(const RecordPool&) = delete;
@@ -62,25 +70,16 @@ class RecordPool {
 
  private:
   friend class PooledRecord;
-  // A free record's own memory links it to the next.
-  struct FreeRecord {
-    FreeRecord* next;
-  };
-  static_assert(sizeof(FreeRecord) <= sizeof(RecordMemory));
-  struct PageDeleter {
-    void operator()(std::byte* page) const;
-  };
-  using Page = std::unique_ptr<std::byte, PageDeleter>;
-
   bool add_page();
   void give_back(RecordMemory* memory);
 
   const std::size_t stride_bytes_;
   const std::size_t page_bytes_;
+  RecordPageHooks hooks_;
   mutable std::mutex mutex_;
-  FreeRecord* free_ = nullptr;
+  std::vector<std::byte*> free_;  // the last is handed out next
   std::size_t in_use_ = 0;
-  std::vector<Page> pages_;
+  std::vector<std::byte*> pages_;
 };
 
 }  // namespace umlx5::doorbell

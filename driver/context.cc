@@ -137,6 +137,8 @@ Expected<std::unique_ptr<Context>> Context::start(std::unique_ptr<State> state, 
                    .max_recv_wr = response.max_recv_wr,
                    .max_srq_recv_wr = response.max_srq_recv_wr};
   state->scatter_to_cqe = scatter_to_cqe_wanted();
+  state->fork_guard = options.fork_guard;
+  state->records.set_page_hooks({.taken = options.fork_guard.keep_out, .given_back = options.fork_guard.let_in});
   if (state->info.devx) {
     state->capabilities = query_hca_capabilities(*state->commands, response.max_recv_wr);
     if ((query->driver.base.flags & uapi::kMlx5QueryDeviceOutOfOrderPlacement) == 0) {
@@ -226,6 +228,13 @@ const uapi::DeviceAttributes& Context::queried_device() const { return state_->q
 const HcaCapabilities& Context::capabilities() const { return state_->capabilities; }
 const uapi::Uar& Context::arm_page() const { return state_->uars.shared_page(); }
 std::byte* Context::arm_page_address() const { return state_->uars.shared_page_address(); }
+std::size_t Context::objects_left() const {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  return state.pds.size() + state.regions.size() + state.channels.size() + state.cqs.size() + state.qps.size() +
+         state.srqs.size() + state.ahs.size() + state.windows.size() + state.mkeys.size() + state.xrcds.size() +
+         state.thread_domains.size();
+}
 void Context::relax() noexcept { state_->channel->relax(); }
 
 Expected<PortAttributes> Context::query_port(std::uint8_t port) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/fork_guard.h"
 #include "driver/resource.h"
 #include "driver/types.h"
 #include "uapi/channel.h"
@@ -80,7 +81,8 @@ struct AsyncEvent {
 
 struct ContextOptions {
   std::uint32_t total_blueflame_registers = 16;
-  bool devx_required = false;  // fail instead of going on without DEVX
+  bool devx_required = false;             // fail instead of going on without DEVX
+  ForkGuard fork_guard = kKeepOutAlways;  // of queues and doorbell records
 };
 
 // What the device can do that neither attributes nor the kernel's query tell; from the device itself (HCA capabilities,
@@ -95,8 +97,8 @@ struct HcaCapabilities {
   bool qpc_extension = false;                   // commands may carry the extension of a QP's context
   std::uint32_t max_dc_rd_atomic = 0, max_dc_init_rd_atomic = 0;
   bool memcpy() const { return dma_mmo_sq || dma_mmo_qp; }
-  // Block signatures of memory keys, whether they tell where an error was, as memory keys here want it, and of them what
-  // not every device has.
+  // Block signatures of memory keys, whether they tell where an error was, as memory keys here want it, and of them
+  // what not every device has.
   bool signature_handover = false, signatures = false;
   bool signature_block_4048 = false, signature_crc32c = false, signature_crc64 = false;
   // AES-XTS of memory keys that hold one data unit, or many; how its keys come.
@@ -157,6 +159,9 @@ class Context {
   int async_fd() const;
   // The next asynchronous event; none when `timeout` passes without one.
   Expected<std::optional<AsyncEvent>> next_async_event(std::chrono::milliseconds timeout);
+
+  // Objects that were made here and are not destroyed.
+  std::size_t objects_left() const;
 
   // For what this API has no words for: commands of the kernel's interface on this context, and what it told about
   // itself when the context was opened. Objects made in this way are unknown to the context; the channel's end is their

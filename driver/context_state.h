@@ -10,6 +10,7 @@
 #include "driver/ah.h"
 #include "driver/context.h"
 #include "driver/cq.h"
+#include "driver/fork_guard.h"
 #include "driver/memory_window.h"
 #include "driver/mkey.h"
 #include "driver/pd.h"
@@ -41,6 +42,7 @@ struct Context::State {
   DeviceAttributes attributes;
   HcaCapabilities capabilities;
   QueueLimits limits;
+  ForkGuard fork_guard = kKeepOutAlways;
   bool scatter_to_cqe = true;  // MLX5_SCATTER_TO_CQE is not 0
   UserIndexTable queues;
   doorbell::RecordPool records;

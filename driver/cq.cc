@@ -48,8 +48,8 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   if (cq == nullptr) {
     return fail(ENOMEM, "CQ create: no memory");
   }
-  auto memory = QueueMemory::allocate(options.allocator, MemoryUse::kCq, std::size_t{*ring_entries} * options.cqe_bytes,
-                                      system_page_bytes(), "CQ create");
+  auto memory = QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kCq,
+                                      std::size_t{*ring_entries} * options.cqe_bytes, system_page_bytes(), "CQ create");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }
@@ -252,8 +252,9 @@ Expected<void> Cq::resize(std::uint32_t entries) {
   if (waiting >= *ring_entries) {
     return fail(EINVAL, fmt::format("{}: {} entries do not hold the {} completions that wait", name, entries, waiting));
   }
-  auto memory = QueueMemory::allocate(allocator_, MemoryUse::kCq, std::size_t{*ring_entries} * ring_.entry_bytes(),
-                                      system_page_bytes(), "CQ resize");
+  auto memory =
+      QueueMemory::allocate(context_->state().fork_guard, allocator_, MemoryUse::kCq,
+                            std::size_t{*ring_entries} * ring_.entry_bytes(), system_page_bytes(), "CQ resize");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }

@@ -180,13 +180,13 @@ Expected<void> Qp::allocate(const QpOptions& options) {
                .max_send_sge = plan->max_send_sge,
                .max_recv_sge = plan->max_recv_sge,
                .max_inline_bytes = plan->max_inline_bytes};
-  auto memory = QueueMemory::allocate(options.allocator, MemoryUse::kQp, plan->buffer_bytes, buffer_alignment(*plan),
-                                      "QP create");
+  auto memory = QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kQp, plan->buffer_bytes,
+                                      buffer_alignment(*plan), "QP create");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }
   memory_ = std::move(*memory);
-  auto send_memory = QueueMemory::allocate(options.allocator, MemoryUse::kQp, plan->send_buffer_bytes,
+  auto send_memory = QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kQp, plan->send_buffer_bytes,
                                            system_page_bytes(), "QP create");
   if (!send_memory) {
     return std::unexpected(std::move(send_memory.error()));

@@ -11,12 +11,16 @@
 
 namespace umlx5 {
 
+const ForkGuard kKeepOutAlways{
+    .keep_out = [](void* memory, std::size_t bytes) { return ::madvise(memory, bytes, MADV_DONTFORK); },
+    .let_in = [](void* memory, std::size_t bytes) { return ::madvise(memory, bytes, MADV_DOFORK); }};
+
 std::size_t system_page_bytes() {
   static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
-Expected<QueueMemory> QueueMemory::allocate(std::size_t bytes, const char* what) {
+Expected<QueueMemory> QueueMemory::allocate(const ForkGuard& guard, std::size_t bytes, const char* what) {
   QueueMemory memory;
   if (bytes == 0) {
     return memory;
@@ -27,23 +31,26 @@ Expected<QueueMemory> QueueMemory::allocate(std::size_t bytes, const char* what)
   if (data == MAP_FAILED) {
     return fail(errno, fmt::format("{}: no memory for a buffer of {} bytes", what, whole));
   }
+  if (guard.keep_out(data, whole) != 0) {
+    const int error = errno;
+    ::munmap(data, whole);
+    return fail(error, fmt::format("{}: a buffer of {} bytes cannot be kept from forked children", what, whole));
+  }
   memory.data_ = static_cast<std::byte*>(data);
   memory.size_bytes_ = whole;
-  if (::madvise(data, whole, MADV_DONTFORK) != 0) {
-    return fail(errno, fmt::format("{}: a buffer of {} bytes cannot be kept from forked children", what, whole));
-  }
+  memory.guard_ = guard;
   return memory;
 }
 
-Expected<QueueMemory> QueueMemory::allocate(Allocator* allocator, MemoryUse use, std::size_t bytes,
-                                            std::size_t alignment_bytes, const char* what) {
+Expected<QueueMemory> QueueMemory::allocate(const ForkGuard& guard, Allocator* allocator, MemoryUse use,
+                                            std::size_t bytes, std::size_t alignment_bytes, const char* what) {
   if (allocator == nullptr || bytes == 0) {
-    return allocate(bytes, what);
+    return allocate(guard, bytes, what);
   }
   const std::size_t whole = (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
   const std::optional<void*> given = allocator->allocate(use, whole, alignment_bytes);
   if (!given) {
-    return allocate(bytes, what);
+    return allocate(guard, bytes, what);
   }
   if (*given == nullptr) {
     return fail(ENOMEM, fmt::format("{}: the program's allocator gave no memory for {} bytes", what, whole));
@@ -63,6 +70,7 @@ QueueMemory::~QueueMemory() {
   if (allocator_ != nullptr) {
     allocator_->release(use_, data_);
   } else {
+    guard_.let_in(data_, size_bytes_);
     ::munmap(data_, size_bytes_);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "doorbell/record_pool.h"
 #include "driver/allocator.h"
+#include "driver/fork_guard.h"
 #include "uapi/error.h"
 
 namespace umlx5 {
@@ -14,8 +15,8 @@ std::size_t system_page_bytes();
 
 // Memory of its own, or of an allocator.
 //
-// Its own: whole pages, zeroed, and not inherited by a forked child (a copy-on-write fault in the parent would
-// move the pages away from the device). Move-only; unmaps when it goes. Not for use by two threads at once.
+// Its own: whole pages, zeroed, and kept out of forked children as the context's ForkGuard does it. Move-only; unmaps
+// when it goes. Not for use by two threads at once.
 class QueueMemory {
  public:
   QueueMemory() = default;
@@ -28,10 +29,10 @@ class QueueMemory {
   ~QueueMemory();
 
   // At least `bytes`; no memory at all for 0. Errors: ENOMEM, with `what` for whom it was.
-  static Expected<QueueMemory> allocate(std::size_t bytes, const char* what);
+  static Expected<QueueMemory> allocate(const ForkGuard& guard, std::size_t bytes, const char* what);
   // As allocate(), from `allocator`, if there is one and it does not leave it to the driver: `bytes` rounded up to
   // `alignment_bytes`, and not zeroed.
-  static Expected<QueueMemory> allocate(Allocator* allocator, MemoryUse use, std::size_t bytes,
+  static Expected<QueueMemory> allocate(const ForkGuard& guard, Allocator* allocator, MemoryUse use, std::size_t bytes,
                                         std::size_t alignment_bytes, const char* what);
 
   std::byte* data() const { return data_; }
@@ -41,12 +42,14 @@ class QueueMemory {
   void swap(QueueMemory& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_bytes_, other.size_bytes_);
+    std::swap(guard_, other.guard_);
     std::swap(allocator_, other.allocator_);
     std::swap(use_, other.use_);
   }
 
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
+  ForkGuard guard_{};
   Allocator* allocator_ = nullptr;  // null: its own
   MemoryUse use_ = MemoryUse::kQp;
 };

@@ -88,8 +88,8 @@ Expected<void> Srq::allocate(const SrqOptions& options) {
   }
   buffer_wqes_ = plan->buffer_wqes;
   auto memory =
-      QueueMemory::allocate(options.allocator, MemoryUse::kSrq, std::size_t{plan->buffer_wqes} * plan->wqe_bytes,
-                            system_page_bytes(), "SRQ create");
+      QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kSrq,
+                            std::size_t{plan->buffer_wqes} * plan->wqe_bytes, system_page_bytes(), "SRQ create");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));
   }

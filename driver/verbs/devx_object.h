@@ -3,9 +3,10 @@
 
 #include <infiniband/mlx5dv.h>
 
+#include "driver/verbs/objects.h"
 #include "uapi/handles.h"
 
 struct mlx5dv_devx_obj {
-  ibv_context* context = nullptr;
+  umlx5::verbs::ContextUse context;
   umlx5::uapi::DevxObjectHandle handle{};
 };

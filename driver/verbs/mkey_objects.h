@@ -14,13 +14,13 @@
 #include "uapi/handles.h"
 
 struct mlx5dv_crypto_login_obj {
-  ibv_context* context = nullptr;
+  umlx5::verbs::ContextUse context;
   umlx5::uapi::DevxObjectHandle handle{};
   std::uint32_t id = 0;
 };
 
 struct mlx5dv_dek {
-  ibv_context* context = nullptr;
+  umlx5::verbs::ContextUse context;
   umlx5::uapi::DevxObjectHandle handle{};
   std::uint32_t id = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 
 struct UmemObject {
   mlx5dv_devx_umem umem{};
-  ibv_context* context = nullptr;
+  ContextUse context;
   uapi::DevxUmemHandle handle{};
   void* address = nullptr;
   std::size_t bytes = 0;

@@ -19,7 +19,7 @@ namespace {
 template <typename Channel>
 struct ChannelOf {
   Channel channel{};
-  ibv_context* context = nullptr;
+  ContextUse context;
   uapi::FileDescriptor fd;
 };
 using EventsObject = ChannelOf<mlx5dv_devx_event_channel>;

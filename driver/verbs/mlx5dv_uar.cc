@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include "driver/verbs/objects.h"
@@ -18,20 +17,20 @@ constexpr std::size_t kRegisterOffset = 0x800;
 
 struct UarObject {
   mlx5dv_devx_uar uar{};
-  ibv_context* context = nullptr;
+  ContextUse context;
   uapi::UarHandle handle{};
-  uapi::Mapping mapping;
+  uapi::Mapping mapping{};
 };
 
 struct VarObject {
   mlx5dv_var var{};
-  ibv_context* context = nullptr;
+  ContextUse context;
   uapi::VarHandle handle{};
 };
 
 struct PpObject {
   mlx5dv_pp pp{};
-  ibv_context* context = nullptr;
+  ContextUse context;
   uapi::PpHandle handle{};
 };
 
@@ -49,15 +48,12 @@ mlx5dv_devx_uar* alloc_uar(ibv_context* context, std::uint32_t flags) {
     (void)uapi::destroy_uar(native.commands(), uar->handle);
     return report_null(mapping.error());
   }
-  auto object = std::make_unique<UarObject>();
-  object->uar.base_addr = mapping->address();
-  object->uar.reg_addr = mapping->address() + kRegisterOffset;
+  auto* object = new UarObject{.context = context, .handle = uar->handle, .mapping = std::move(*mapping)};
+  object->uar.base_addr = object->mapping.address();
+  object->uar.reg_addr = object->mapping.address() + kRegisterOffset;
   object->uar.page_id = uar->page_id;
   object->uar.mmap_off = static_cast<off_t>(uar->mmap_offset_bytes);
-  object->context = context;
-  object->handle = uar->handle;
-  object->mapping = std::move(*mapping);
-  return &object.release()->uar;
+  return &object->uar;
 }
 
 void free_uar(UarObject& object) {

@@ -25,6 +25,7 @@
 #include "driver/pd.h"
 #include "driver/thread_domain.h"
 #include "driver/verbs/clocks.h"
+#include "driver/verbs/closable_channel.h"
 #include "driver/xrcd.h"
 #include "uapi/channel.h"
 
@@ -64,7 +65,9 @@ inline DeviceObject& object_of(ibv_device* device) { return containing(device, &
 struct ContextObject {
   verbs_context verbs{};  // programs hold &verbs.context
   std::unique_ptr<Context> native;
-  bool single_threaded = false;  // MLX5_SINGLE_THREADED is 1: no queue takes a lock
+  ClosableChannel* channel = nullptr;  // native's
+  std::atomic<int> uses = 0;           // by objects that the native context does not know; see ContextUse
+  bool single_threaded = false;        // MLX5_SINGLE_THREADED is 1: no queue takes a lock
   Clocks clocks;
   std::unique_ptr<Allocator> allocator;             // mlx5dv_set_context_attr(): who provides queue memory
   std::mutex crypto_mutex;                          // guards `crypto_login`
@@ -75,6 +78,19 @@ inline ContextObject& object_of(ibv_context* context) {
 }
 
 inline Context& native_of(ibv_context* context) { return *object_of(context).native; }
+
+// The context of an object that the native one does not know, which counts there while it lives.
+class ContextUse {
+ public:
+  ContextUse(ibv_context* context) : context_(context) { object_of(context_).uses.fetch_add(1); }  // NOLINT: is one
+  ContextUse(const ContextUse&) = delete;
+  ContextUse& operator=(const ContextUse&) = delete;
+  ~ContextUse() { object_of(context_).uses.fetch_sub(1); }
+  operator ibv_context*() const { return context_; }  // NOLINT: is one
+
+ private:
+  ibv_context* context_;
+};
 
 struct TdObject {
   ibv_td td{};

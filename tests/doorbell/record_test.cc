@@ -95,6 +95,24 @@ TEST(RecordPool, MovingARecordReturnsTheOneItReplaces) {
   EXPECT_EQ(pool.records_in_use(), 1u);
 }
 
+int taken_pages = 0, given_back_pages = 0;
+
+TEST(RecordPool, HooksSeeEveryPageAndMayRefuseIt) {
+  {
+    RecordPool pool;
+    pool.set_page_hooks({.taken = [](void*, std::size_t) { return ++taken_pages == 2 ? -1 : 0; },
+                         .given_back = [](void*, std::size_t) { return ++given_back_pages; }});
+    std::vector<PooledRecord> records;
+    while (auto record = pool.allocate()) {
+      records.push_back(std::move(*record));
+    }
+    EXPECT_EQ(taken_pages, 2);  // the second was refused
+    EXPECT_EQ(pool.pages(), 1u);
+    EXPECT_EQ(given_back_pages, 0);
+  }
+  EXPECT_EQ(given_back_pages, 1);
+}
+
 TEST(RecordPool, StrideIsAtLeastARecordAndAtMostAPage) {
   for (const std::size_t stride : {std::size_t{1}, std::size_t{128}, std::size_t{1} << 20}) {
     RecordPool pool(stride);

@@ -3,16 +3,13 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <string>
 
+#include "tests/driver/verbs/loop.h"
 #include "tests/driver/verbs/probe.h"
 
 namespace {
@@ -33,48 +30,15 @@ ibv_qp* create_qp(const Device& device, ibv_cq* cq) {
   return ibv_create_qp(device.pd, &attr);
 }
 
-// To RTS, with itself at the other end.
-int connect(const Device& device, ibv_qp* qp) {
-  ibv_qp_attr to{};
-  to.qp_state = IBV_QPS_INIT;
-  to.port_num = 1;
-  if (const int error = ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
-    return error;
-  }
-  to.qp_state = IBV_QPS_RTR;
-  to.path_mtu = IBV_MTU_1024;
-  to.dest_qp_num = qp->qp_num;
-  to.min_rnr_timer = 12;
-  to.ah_attr.is_global = 1;
-  to.ah_attr.port_num = 1;
-  to.ah_attr.grh.dgid = device.gid;
-  to.ah_attr.grh.hop_limit = 64;
-  if (const int error = ibv_modify_qp(qp, &to,
-                                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
-    return error;
-  }
-  to.qp_state = IBV_QPS_RTS;
-  return ibv_modify_qp(
-      qp, &to,
-      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
 std::uint64_t real_time_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// ibv_start_poll() until there is something, ten seconds at most.
 int start_poll(ibv_cq_ex* cq) {
   ibv_poll_cq_attr attr{};
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  int result = ENOENT;
-  while (result == ENOENT && std::chrono::steady_clock::now() < limit) {
-    result = ibv_start_poll(cq, &attr);
-  }
-  return result;
+  return until(ENOENT, [&] { return ibv_start_poll(cq, &attr); });
 }
 
 // A message without data to the queue pair itself, and when its completions say it was.
@@ -90,7 +54,7 @@ void times(const Device& device) {
       continue;
     }
     ibv_qp* const qp = create_qp(device, ibv_cq_ex_to_cq(cq));
-    line("connect", [&] { return connect(device, qp); });
+    line("connect", [&] { return connect_to_itself(qp, device.gid); });
     ibv_poll_cq_attr bad{.comp_mask = 1};
     line("start_poll, mask", [&] { return ibv_start_poll(cq, &bad); });
     ibv_poll_cq_attr poll{};
