@@ -1,12 +1,9 @@
-// Device memory that libibverbs exports. Devices without it, which are all so far, refuse.
-#include "driver/verbs/report.h"
-
-using umlx5::verbs::unsupported;
-using umlx5::verbs::unsupported_null;
+// Device memory that libibverbs exports.
+#include "driver/verbs/device_memory.h"
 
 extern "C" {
 
-void* ibv_import_dm() { return unsupported_null("ibv_import_dm"); }
-void ibv_unimport_dm() { unsupported("ibv_unimport_dm"); }
+ibv_dm* ibv_import_dm(ibv_context* context, uint32_t dm_handle) { return umlx5::verbs::import_dm(context, dm_handle); }
+void ibv_unimport_dm(ibv_dm* dm) { umlx5::verbs::unimport_dm(dm); }
 
 }  // extern "C"

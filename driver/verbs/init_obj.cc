@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "driver/verbs/device_memory.h"
 #include "driver/verbs/queue_objects.h"
 #include "driver/verbs/queues.h"
 #include "driver/verbs/report.h"
@@ -12,6 +13,16 @@ namespace {
 
 constexpr std::uint64_t kKnown =
     MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_DM | MLX5DV_OBJ_AH | MLX5DV_OBJ_PD;
+
+void describe(ibv_dm* in, mlx5dv_dm& out) {
+  const DmObject& object = object_of(in);
+  out.buf = object.memory();
+  out.length = object.native.length_bytes;
+  out.comp_mask &= MLX5DV_DM_MASK_REMOTE_VA;
+  if (out.comp_mask != 0) {
+    out.remote_va = 0;  // keys of it are relative to its start
+  }
+}
 
 // Optional fields are set where the mask that the program gave asks for them; the mask then tells which were.
 void describe(ibv_qp* in, mlx5dv_qp& out) {
@@ -109,7 +120,7 @@ int mlx5_init_obj(mlx5dv_obj* obj, std::uint64_t type) {
     describe(obj->pd.in, *obj->pd.out);
   }
   if ((type & MLX5DV_OBJ_DM) != 0) {
-    return report({EOPNOTSUPP, "mlx5dv_init_obj: device memory is not supported"});
+    describe(obj->dm.in, *obj->dm.out);
   }
   return 0;
 }

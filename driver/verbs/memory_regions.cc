@@ -127,7 +127,7 @@ int reregister_memory(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::siz
     return IBV_REREG_MR_ERR_INPUT;
   }
   if (!object.native) {
-    report({EINVAL, "MR change: an imported region or one without memory cannot be changed"});
+    report({EINVAL, "MR change: an imported region, or one without memory or of the device's, cannot be changed"});
     return IBV_REREG_MR_ERR_INPUT;
   }
   const bool moves = (bits & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
@@ -144,8 +144,9 @@ int reregister_memory(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::siz
 
 int deregister_memory(ibv_mr* mr) {
   MrObject& object = object_of(mr);
-  const auto result =
-      object.imported ? uapi::deregister_mr(native_of(mr->context).commands(), {mr->handle}) : object.native.destroy();
+  const auto result = object.imported || object.on_device
+                          ? uapi::deregister_mr(native_of(mr->context).commands(), {mr->handle})
+                          : object.native.destroy();
   if (!result) {
     return report(result.error());
   }

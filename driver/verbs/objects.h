@@ -127,8 +127,9 @@ inline Allocator* allocator_of(ibv_pd* pd) {
 
 struct MrObject {
   ibv_mr mr{};
-  Owned<MemoryRegion> native;         // none of a null region, nor of an imported one
+  Owned<MemoryRegion> native;         // none of a null region, of an imported one, or of device memory
   bool imported = false;              // made by another user of the context
+  bool on_device = false;             // of device memory
   bool kept_out_of_children = false;  // see fork_ranges.h
 };
 inline MrObject& object_of(ibv_mr* mr) { return containing(mr, &MrObject::mr); }

@@ -1,5 +1,6 @@
 #include "driver/verbs/operations.h"
 
+#include "driver/verbs/device_memory.h"
 #include "driver/verbs/device_query.h"
 #include "driver/verbs/domains.h"
 #include "driver/verbs/memory_regions.h"
@@ -30,6 +31,9 @@ void set_operations(verbs_context& verbs) {
   verbs.alloc_parent_domain = alloc_parent_domain;
   verbs.alloc_null_mr = alloc_null_region;
   verbs.advise_mr = advise_memory;
+  verbs.alloc_dm = alloc_dm;
+  verbs.free_dm = free_dm;
+  verbs.reg_dm_mr = register_dm;
   verbs.open_xrcd = open_xrcd;
   verbs.close_xrcd = close_xrcd;
   set_queue_operations(verbs);

@@ -60,7 +60,7 @@ run_program() {
   fi
   cd -- "$here"
   command -v -- "$1" >/dev/null || run_fail "there is no program '$1'"
-  # UCX's memory hooks replace munmap() in the shim too, and so would unmap a device's doorbell pages behind its back.
+  # UCX's memory hooks ask the kernel for mappings themselves, past the shim: a device's pages would not be found.
   export UCX_MEM_EVENTS=${UCX_MEM_EVENTS:-n}
   export LD_PRELOAD="$top/bazel-bin/tools/softhca/preload/libumlx5_preload.so${LD_PRELOAD:+:$LD_PRELOAD}"
   exec -- "$@"
