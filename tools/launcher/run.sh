@@ -62,6 +62,9 @@ run_program() {
   command -v -- "$1" >/dev/null || run_fail "there is no program '$1'"
   # UCX's memory hooks ask the kernel for mappings themselves, past the shim: a device's pages would not be found.
   export UCX_MEM_EVENTS=${UCX_MEM_EVENTS:-n}
+  # Without them it would take one region on demand for all memory, whose end crashes UCX 1.13 (uct_ib_md_close() gives
+  # it to the wrong function).
+  export UCX_IB_REG_METHODS=${UCX_IB_REG_METHODS:-direct}
   export LD_PRELOAD="$top/bazel-bin/tools/softhca/preload/libumlx5_preload.so${LD_PRELOAD:+:$LD_PRELOAD}"
   exec -- "$@"
 }

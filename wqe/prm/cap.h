@@ -356,6 +356,28 @@ struct CryptoCapabilities {
 };
 static_assert(layout_is_valid<CryptoCapabilities>());
 
+// What of a transport may use memory without pages (odp_per_transport_service_cap).
+inline constexpr std::uint32_t kOdpSend = 1u << 31, kOdpReceive = 1u << 30, kOdpWrite = 1u << 29, kOdpRead = 1u << 28,
+                               kOdpAtomic = 1u << 27, kOdpSrqReceive = 1u << 26;
+
+// On-demand paging (odp_cap), the head of its first scheme.
+struct OdpCapabilities {
+  bool sig{};
+  bool page_prefetch{};
+  std::uint32_t rc{}, uc{}, ud{}, xrc{}, dc{};
+  static constexpr std::string_view kName = "odp";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields = Fields{Field{"sig", &OdpCapabilities::sig, bits(0x8, 31, 31)},
+                                         Field{"page_prefetch", &OdpCapabilities::page_prefetch, bits(0x8, 26, 26)},
+                                         Field{"rc", &OdpCapabilities::rc, bytes(0x10, 4)},
+                                         Field{"uc", &OdpCapabilities::uc, bytes(0x14, 4)},
+                                         Field{"ud", &OdpCapabilities::ud, bytes(0x18, 4)},
+                                         Field{"xrc", &OdpCapabilities::xrc, bytes(0x1c, 4)},
+                                         Field{"dc", &OdpCapabilities::dc, bytes(0x20, 4)}};
+};
+static_assert(layout_is_valid<OdpCapabilities>());
+static_assert(offset_bits_of(&OdpCapabilities::rc) == 0x10 * 8);
+
 // Memory on the device (device_mem_cap). Addresses are offsets into the BAR.
 struct DeviceMemoryCapabilities {
   bool memic{};

@@ -50,6 +50,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
               QuerySrqOut, ArmSrqIn, CreateXrcSrqIn, QueryXrcSrqOut, CreateRmpIn, ModifyRmpIn, QueryRmpOut,
               QueryHcaCapIn, GeneralCapabilities, AtomicCapabilities, RoceCapabilities, QueryAdapterOut,
               SetRoceAddressIn, QueryRoceAddressIn, QueryRoceAddressOut, McgIn, AllocMemicIn, AllocMemicOut,
-              DeallocMemicIn, DeviceMemoryCapabilities>(input);
+              DeallocMemicIn, DeviceMemoryCapabilities, OdpCapabilities>(input);
   return 0;
 }

@@ -49,6 +49,9 @@ MkeyFault Mkey::check(std::uint32_t key, const KeyUser& user, std::uint64_t va, 
 
 MkeyFault Mkey::translate(std::uint64_t va, std::uint64_t bytes, std::vector<DmaRange>& ranges) const {
   if (translation == MkeyTranslation::kPhysical) {
+    if (base == 0 && va + bytes > kBarAddress) {
+      return MkeyFault::kNotMapped;  // no memory is up there
+    }
     append_range(base + va, bytes, ranges);
     return MkeyFault::kNone;
   }

@@ -85,6 +85,7 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.block_lb_mc = true;
   cap.dump_fill_mkey = cap.null_mkey = true;
   cap.imaicl = profile.memory_windows;
+  cap.pg = profile.odp;
   cap.mkey_by_name = true;
   cap.max_indirection = profile.max_indirection;
   cap.log_max_klm_list_size = profile.log_max_klm_entries;
@@ -127,6 +128,18 @@ prm::RoceCapabilities roce_capabilities(const Profile& profile) {
   cap.r_roce_min_src_udp_port = kFirstFlowPort;
   cap.r_roce_max_src_udp_port = kLastFlowPort;
   cap.roce_address_table_size = profile.gid_table_entries;
+  return cap;
+}
+
+// The device reaches a process's memory as its CPU does: a page that is not there yet is no fault to report.
+prm::OdpCapabilities odp_capabilities(const Profile& profile) {
+  prm::OdpCapabilities cap;
+  if (profile.odp) {
+    cap.page_prefetch = true;
+    cap.ud = prm::kOdpSend | prm::kOdpReceive | prm::kOdpSrqReceive;
+    cap.uc = cap.ud | prm::kOdpWrite;
+    cap.rc = cap.xrc = cap.dc = cap.uc | prm::kOdpRead | prm::kOdpAtomic;
+  }
   return cap;
 }
 
@@ -175,8 +188,10 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
     case prm::CapabilityGroup::kDeviceMemory:
       write_head(device_memory_capabilities(profile), out);
       return true;
-    case prm::CapabilityGroup::kOdp:  // known and without any capability
-    case prm::CapabilityGroup::kQos:
+    case prm::CapabilityGroup::kOdp:
+      write_head(odp_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kQos:  // known and without any capability
     case prm::CapabilityGroup::kEthernetOffloads:
     case prm::CapabilityGroup::kFlowTable:
     case prm::CapabilityGroup::kDeviceEvent:

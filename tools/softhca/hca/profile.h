@@ -27,7 +27,7 @@ struct Profile {
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
-       packet_based_credit = true, device_memory = true;
+       packet_based_credit = true, device_memory = true, odp = true;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_mcg = 8;    // multicast groups: each takes a descriptor of the process
   std::uint16_t max_qp_mcg = 240;  // queue pairs in one

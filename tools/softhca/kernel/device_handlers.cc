@@ -16,6 +16,7 @@
 #include "tools/softhca/kernel/log.h"
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/uverbs_file.h"
+#include "wqe/prm/cap.h"
 #include "wqe/prm/pd_uar.h"
 
 namespace softhca::kernel::handlers {
@@ -226,6 +227,17 @@ ib_uverbs_gid_entry gid_entry(const Gid& gid, std::uint32_t index) {
   return entry;
 }
 
+// enum ib_odp_transport_cap_bits of the device's bits: the same, from the other end.
+std::uint32_t odp_verbs(std::uint32_t device_bits) {
+  constexpr std::uint32_t kBits[] = {prm::kOdpSend, prm::kOdpReceive, prm::kOdpWrite,
+                                     prm::kOdpRead, prm::kOdpAtomic,  prm::kOdpSrqReceive};
+  std::uint32_t verbs = 0;
+  for (unsigned i = 0; i < std::size(kBits); ++i) {
+    verbs |= (device_bits & kBits[i]) != 0 ? 1u << i : 0u;
+  }
+  return verbs;
+}
+
 // The driver's part of EX_QUERY_DEVICE: everything that is zero is not supported.
 int put_device_extension(Request& request) {
   const std::size_t bytes = request.driver_out_bytes();
@@ -309,6 +321,12 @@ int ex_query_device(Request& request) {
   response.timestamp_mask = kTimestampMask;
   response.hca_core_clock = caps.device_frequency_khz;
   response.device_cap_flags_ex = response.base.device_cap_flags;
+  constexpr std::uint64_t kOdpSupport = 1, kOdpSupportImplicit = 2;
+  response.odp_caps.general_caps = (caps.odp ? kOdpSupport : 0) | (caps.implicit_odp ? kOdpSupportImplicit : 0);
+  response.odp_caps.per_transport_caps = {.rc_odp_caps = odp_verbs(caps.odp_rc),
+                                          .uc_odp_caps = odp_verbs(caps.odp_uc),
+                                          .ud_odp_caps = odp_verbs(caps.odp_ud)};
+  response.xrc_odp_caps = odp_verbs(caps.odp_xrc);
   response.max_dm_size = caps.memic ? caps.memic_bytes : 0;
   if (caps.cq_moderation) {
     response.cq_moderation_caps.max_cq_moderation_count = 0xffff;

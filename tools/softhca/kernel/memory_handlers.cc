@@ -28,23 +28,72 @@ constexpr std::uint32_t kWritableAccess = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVER
 constexpr std::uint32_t kReregTranslation = 1, kReregPd = 2, kReregAccess = 4;
 constexpr std::uint64_t kUarMapCommand = 9;
 constexpr std::uint8_t kWindowType1 = 1, kWindowType2 = 2;
-constexpr std::uint32_t kKlmAlign = 4;  // entries
+constexpr std::uint32_t kKlmAlign = 4;                               // entries
+constexpr std::uint64_t kMostShiftedBytes = std::uint64_t{1} << 34;  // of a region on demand that needs small pages
 
 // As ib_core of Linux 6.1 on.
-int check_access(std::uint32_t access) {
+int check_access(Request& request, std::uint32_t access) {
   constexpr std::uint32_t kNeedLocalWrite = IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC;
   const bool lacks_local_write = (access & kNeedLocalWrite) != 0 && (access & IB_UVERBS_ACCESS_LOCAL_WRITE) == 0;
   if (lacks_local_write || (access & ~kKnownAccess) != 0) {
     return EINVAL;
   }
-  return (access & IB_UVERBS_ACCESS_ON_DEMAND) != 0 ? EOPNOTSUPP : 0;  // no on-demand paging
+  return (access & IB_UVERBS_ACCESS_ON_DEMAND) != 0 && !request.device().caps().odp ? EOPNOTSUPP : 0;
+}
+
+std::uint8_t variant_of(Request& request, std::uint32_t again) {
+  return again != 0 ? static_cast<std::uint8_t>(again) : request.device().next_mkey_variant();
+}
+
+void set_rights(prm::MkeyContext& mkey, std::uint32_t access) {
+  mkey.a = (access & IB_UVERBS_ACCESS_REMOTE_ATOMIC) != 0;
+  mkey.rw = (access & IB_UVERBS_ACCESS_REMOTE_WRITE) != 0;
+  mkey.rr = (access & IB_UVERBS_ACCESS_REMOTE_READ) != 0;
+  mkey.lw = (access & IB_UVERBS_ACCESS_LOCAL_WRITE) != 0;
+  mkey.lr = true;
+}
+
+// The whole address space, on demand.
+bool is_implicit(std::uint32_t access, std::uint64_t start, std::uint64_t length) {
+  return (access & IB_UVERBS_ACCESS_ON_DEMAND) != 0 && start == 0 && length == ~std::uint64_t{0};
+}
+bool is_implicit(const Mr& mr) { return is_implicit(mr.access, mr.start, mr.length); }
+
+std::expected<std::uint32_t, int> create_implicit_mkey(Request& request, const Mr& mr, std::uint32_t again) {
+  if (mr.iova != 0 || !request.device().caps().implicit_odp) {
+    return std::unexpected(EINVAL);
+  }
+  const std::uint8_t variant = variant_of(request, again);
+  // Addresses that go to memory as they are: the privilege of the kernel, to which the key belongs.
+  prm::CreateMkeyIn in{.header = {.opcode = prm::Opcode::kCreateMkey}, .mkey_index = again >> 8};
+  in.mkey = {.access_mode_1_0 = static_cast<std::uint8_t>(prm::MkeyMode::kPa),
+             .qpn = prm::kMkeyAnyQp,
+             .mkey_7_0 = variant,
+             .length64 = true,
+             .pd = mr.pd->number};
+  set_rights(in.mkey, mr.access);
+  const auto out = command<prm::ObjectOut>(request.firmware(), in);
+  if (!out) {
+    return std::unexpected(out.error());
+  }
+  return out->number << 8 | variant;
 }
 
 // The key that the device makes for a region.
 // `again`: the key that it replaces and whose number it keeps, 0 if there is none.
 std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr, std::uint32_t again = 0) {
-  if (const int error = pin_user_memory(mr.start, mr.length, (mr.access & kWritableAccess) != 0); error != 0) {
+  if (is_implicit(mr)) {
+    return create_implicit_mkey(request, mr, again);
+  }
+  // Pages that are to come on demand are whatever is there when the device looks.
+  const bool on_demand = (mr.access & IB_UVERBS_ACCESS_ON_DEMAND) != 0;
+  const int error = on_demand ? 0 : pin_user_memory(mr.start, mr.length, (mr.access & kWritableAccess) != 0);
+  if (error != 0) {
     return std::unexpected(error);
+  }
+  // Without pinning, nothing else bounds the list of pages.
+  if (on_demand && mr.start != mr.iova && mr.length > kMostShiftedBytes) {
+    return std::unexpected(ENOMEM);
   }
   const PageRun pages = region_pages(mr.start, mr.iova, mr.length);
   std::vector<std::uint64_t> entries;
@@ -53,15 +102,10 @@ std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr, st
   }
   const auto octowords = static_cast<std::uint32_t>((entries.size() + 1) / 2);
   entries.resize(std::size_t{octowords} * 2);
-  const auto variant = again != 0 ? static_cast<std::uint8_t>(again) : request.device().next_mkey_variant();
+  const std::uint8_t variant = variant_of(request, again);
   prm::CreateMkeyIn in{.header = {.opcode = prm::Opcode::kCreateMkey, .uid = request.uid()}, .mkey_index = again >> 8};
   in.translations_octword_actual_size = octowords;
   in.mkey = {.umr_en = true,
-             .a = (mr.access & IB_UVERBS_ACCESS_REMOTE_ATOMIC) != 0,
-             .rw = (mr.access & IB_UVERBS_ACCESS_REMOTE_WRITE) != 0,
-             .rr = (mr.access & IB_UVERBS_ACCESS_REMOTE_READ) != 0,
-             .lw = (mr.access & IB_UVERBS_ACCESS_LOCAL_WRITE) != 0,
-             .lr = true,
              .access_mode_1_0 = static_cast<std::uint8_t>(prm::MkeyMode::kMtt),
              .qpn = prm::kMkeyAnyQp,
              .mkey_7_0 = variant,
@@ -70,6 +114,7 @@ std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr, st
              .len = mr.length,
              .translations_octword_size = octowords,
              .log_page_size = pages.log_page_bytes};
+  set_rights(in.mkey, mr.access);
   const auto out = command<prm::ObjectOut>(request.firmware(), in, entries);
   if (!out) {
     return std::unexpected(out.error());
@@ -137,12 +182,13 @@ int reg_mr(Request& request) {
   if ((asked.start ^ asked.hca_va) % kPageBytes != 0) {
     return EINVAL;
   }
-  auto mr = std::make_unique<Mr>(request.uid());
+  const bool implicit = is_implicit(asked.access_flags, asked.start, asked.length);
+  auto mr = std::make_unique<Mr>(implicit ? std::uint16_t{0} : request.uid());
   mr->pd = request.file().find<Pd>(asked.pd_handle);
   if (mr->pd == nullptr) {
     return EINVAL;
   }
-  if (const int error = check_access(asked.access_flags); error != 0) {
+  if (const int error = check_access(request, asked.access_flags); error != 0) {
     return error;
   }
   mr->start = asked.start;
@@ -180,7 +226,7 @@ int rereg_mr(Request& request) {
   if (old == nullptr || ((asked.flags & kReregTranslation) != 0 && (asked.start ^ asked.hca_va) % kPageBytes != 0)) {
     return EINVAL;
   }
-  if (const int error = (asked.flags & kReregAccess) != 0 ? check_access(asked.access_flags) : 0; error != 0) {
+  if (const int error = (asked.flags & kReregAccess) != 0 ? check_access(request, asked.access_flags) : 0; error != 0) {
     return error;
   }
   Mr changed(request.uid());
@@ -192,6 +238,9 @@ int rereg_mr(Request& request) {
   changed.iova = moves ? asked.hca_va : old->iova;
   if (changed.pd == nullptr) {
     return EINVAL;
+  }
+  if (is_implicit(*old) || is_implicit(changed)) {
+    return EOPNOTSUPP;
   }
   const auto key = replace_mkey(request, *old, changed);
   if (!key) {
@@ -225,6 +274,41 @@ int query_mr(Request& request) {
   return error != 0 || !request.has(UVERBS_ATTR_QUERY_MR_RESP_IOVA)
              ? error
              : request.put_value(UVERBS_ATTR_QUERY_MR_RESP_IOVA, mr.iova);
+}
+
+int advise_mr(Request& request) {
+  const auto flags = request.flags(UVERBS_ATTR_ADVISE_MR_FLAGS, IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+  const auto advice = request.value<std::uint64_t>(UVERBS_ATTR_ADVISE_MR_ADVICE);
+  const Pd* const pd = request.object<Pd>(UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+  const auto list = request.input(UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+  if (!flags || list.size() % sizeof(ib_uverbs_sge) != 0) {
+    return EINVAL;
+  }
+  if (advice > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+    return EOPNOTSUPP;
+  }
+  for (std::size_t at = 0; at < list.size(); at += sizeof(ib_uverbs_sge)) {
+    ib_uverbs_sge sge{};
+    std::memcpy(&sge, list.data() + at, sizeof sge);
+    const Mr* const mr = request.file().find_if<Mr>([&](const Mr& other) { return other.key == sge.lkey; });
+    if (mr == nullptr || (mr->access & IB_UVERBS_ACCESS_ON_DEMAND) == 0) {
+      return ENOENT;
+    }
+    const bool write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+    if (mr->pd != pd || (write && (mr->access & kWritableAccess) == 0)) {
+      return EPERM;
+    }
+    if (sge.addr < mr->iova || sge.addr - mr->iova > mr->length || sge.length > mr->length - (sge.addr - mr->iova)) {
+      return EFAULT;
+    }
+    // Without faults, pages that are not there stay so; in the background, nobody is told what could not be had.
+    const bool waits = (*flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH) != 0;
+    if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && sge.length != 0 &&
+        pin_user_memory(mr->start + (sge.addr - mr->iova), sge.length, write) != 0 && waits) {
+      return EFAULT;
+    }
+  }
+  return 0;
 }
 
 int alloc_mw(Request& request) {

@@ -80,6 +80,9 @@ constexpr AttrSpec kQueryMr[] = {handle(UVERBS_ATTR_QUERY_MR_HANDLE, Access::kRe
                                  out(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, 8),
                                  optional(out(UVERBS_ATTR_QUERY_MR_RESP_IOVA, 8))};
 
+constexpr AttrSpec kAdviseMr[] = {handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, Access::kRead, UVERBS_OBJECT_PD),
+                                  constant(UVERBS_ATTR_ADVISE_MR_ADVICE), flags(UVERBS_ATTR_ADVISE_MR_FLAGS),
+                                  in_at_least(UVERBS_ATTR_ADVISE_MR_SGE_LIST, sizeof(ib_uverbs_sge))};
 constexpr AttrSpec kAllocDm[] = {handle(UVERBS_ATTR_ALLOC_DM_HANDLE, Access::kNew, UVERBS_OBJECT_DM),
                                  in(UVERBS_ATTR_ALLOC_DM_LENGTH, 8),
                                  in(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4),
@@ -195,6 +198,7 @@ constexpr Method kMethods[] = {
     {UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, "XRCD.DESTROY", kDestroyXrcd, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, "MR.DESTROY", kDestroyMr, h::destroy},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, "MR.QUERY", kQueryMr, h::query_mr},
+    {UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, "MR.ADVISE", kAdviseMr, h::advise_mr},
     {UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, "MR.REG_DM", kRegDmMr, h::reg_dm_mr},
     {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, "DM.ALLOC", kAllocDm, h::alloc_dm},
     {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, "DM.FREE", kFreeDm, h::destroy},

@@ -64,6 +64,7 @@ int reg_mr(Request&);
 int rereg_mr(Request&);
 int write_dereg_mr(Request&);
 int query_mr(Request&);
+int advise_mr(Request&);
 int alloc_mw(Request&);
 int alloc_dm(Request&);
 int query_dm(Request&);

@@ -207,6 +207,18 @@ int RdmaDevice::query_capabilities() {
     constexpr std::uint16_t k8Bytes = 1 << 3;
     caps_.atomic_64_bits = (atomic->atomic_operations & kBoth) == kBoth && (atomic->atomic_size_qp & k8Bytes) != 0;
   }
+  if (general->pg) {
+    const auto odp = query_group<prm::OdpCapabilities>(firmware_, prm::CapabilityGroup::kOdp);
+    if (!odp) {
+      return odp.error();
+    }
+    caps_.odp = true;
+    caps_.implicit_odp = general->null_mkey;
+    caps_.odp_rc = odp->rc;
+    caps_.odp_uc = odp->uc;
+    caps_.odp_ud = odp->ud;
+    caps_.odp_xrc = odp->xrc;
+  }
   if (general->device_memory) {
     const auto memory = query_group<prm::DeviceMemoryCapabilities>(firmware_, prm::CapabilityGroup::kDeviceMemory);
     if (!memory) {

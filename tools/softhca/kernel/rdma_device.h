@@ -46,7 +46,9 @@ struct Capabilities {
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
        qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false,
        dct = false, memic = false;
-  std::uint64_t memic_start = 0;  // in the BAR
+  bool odp = false, implicit_odp = false;
+  std::uint32_t odp_rc = 0, odp_uc = 0, odp_ud = 0, odp_xrc = 0;  // PRM bits
+  std::uint64_t memic_start = 0;                                  // in the BAR
   std::uint32_t memic_bytes = 0;
   std::uint8_t log_max_memic_alignment = 0;  // of 64 bytes
   bool atomic_64_bits = false;               // compare-and-swap and fetch-and-add of 8 bytes

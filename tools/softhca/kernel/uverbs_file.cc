@@ -393,10 +393,8 @@ std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int pr
     return std::unexpected(EINVAL);
   }
   if (command == kFirstDynamicCommand) {
-    for (const auto& [handle, object] : objects_) {
-      if (object->type == Uar::kType && static_cast<const Uar&>(*object).number == index) {
-        return device_.firmware().map_uar(static_cast<std::uint32_t>(index), protection);
-      }
+    if (find_if<Uar>([&](const Uar& uar) { return uar.number == index; }) != nullptr) {
+      return device_.firmware().map_uar(static_cast<std::uint32_t>(index), protection);
     }
   }
   const bool is_clock = command == MLX5_IB_MMAP_CORE_CLOCK;
@@ -413,15 +411,10 @@ std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int pr
 // Memory on the device is mapped whole.
 std::expected<std::byte*, int> UverbsFile::map_memory(std::uint64_t page_index, std::size_t length_bytes,
                                                       int protection) {
-  for (const auto& [handle, object] : objects_) {
-    if (object->type == Dm::kType) {
-      const auto& memory = static_cast<const Dm&>(*object);
-      if (memory.page_index(device_.caps()) == page_index && memory.mapped_bytes() == length_bytes) {
-        return device_.firmware().map_memic(memory.first_page(), length_bytes, protection);
-      }
-    }
-  }
-  return std::unexpected(EINVAL);
+  const Dm* const memory = find_if<Dm>(
+      [&](const Dm& dm) { return dm.page_index(device_.caps()) == page_index && dm.mapped_bytes() == length_bytes; });
+  return memory == nullptr ? std::unexpected(EINVAL)
+                           : device_.firmware().map_memic(memory->first_page(), length_bytes, protection);
 }
 
 }  // namespace softhca::kernel

@@ -51,6 +51,16 @@ class UverbsFile {
     const auto found = objects_.find(handle);
     return found != objects_.end() && found->second->type == T::kType ? static_cast<T*>(found->second.get()) : nullptr;
   }
+  // An object of T's type that `matches`; null if there is none.
+  template <typename T, typename Matches>
+  T* find_if(Matches matches) const {
+    for (const auto& [handle, object] : objects_) {
+      if (object->type == T::kType && matches(static_cast<const T&>(*object))) {
+        return static_cast<T*>(object.get());
+      }
+    }
+    return nullptr;
+  }
   // Destroys an object that nothing uses: its event counts, or EBUSY, or what the device answers.
   std::expected<EventCounts, int> destroy(Object& object);
   // An open event file with this descriptor; null if it is none of this file's.

@@ -270,11 +270,10 @@ TEST_F(UverbsFileTest, MemoryRegions) {
   EXPECT_NE(mr[1], 0u);
   EXPECT_EQ(destroy_pd(pd), EBUSY);  // the region uses it
   std::array<std::uint32_t, 3> other{};
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 2, other), EINVAL);                // REMOTE_WRITE alone
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 8, other), EINVAL);                // REMOTE_ATOMIC alone
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 15, other), EINVAL);         // no such right
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 6 | 1, other), EOPNOTSUPP);  // ON_DEMAND
-  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 20 | 1, other), 0);          // an optional one
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 2, other), EINVAL);         // REMOTE_WRITE alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 8, other), EINVAL);         // REMOTE_ATOMIC alone
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 15, other), EINVAL);  // no such right
+  EXPECT_EQ(reg_mr(pd, address_of(memory), 4096, 1u << 20 | 1, other), 0);   // an optional one
   EXPECT_EQ(reg_mr(pd, address_of(memory), ~std::uint64_t{0}, 1, other), EINVAL);
   EXPECT_EQ(reg_mr(pd, 4096, 4096, 1, other), EFAULT);
   EXPECT_EQ(reg_mr(pd, address_of(memory), 0, 1, other), EINVAL);
@@ -282,6 +281,55 @@ TEST_F(UverbsFileTest, MemoryRegions) {
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), 0);
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, mr[0]), ENOENT);
   EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, pd), EINVAL);
+}
+
+TEST_F(UverbsFileTest, PagesMayComeOnDemand) {
+  open_all();
+  constexpr std::uint32_t kLocalWrite = 1, kOnDemand = 1 << 6;
+  std::byte* const place =
+      static_cast<std::byte*>(::mmap(nullptr, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::array<std::uint32_t, 3> mr{}, whole{};
+  EXPECT_EQ(reg_mr(pd, address_of(place), 8192, kLocalWrite, mr), EFAULT);
+  ASSERT_EQ(reg_mr(pd, address_of(place), 8192, kLocalWrite | kOnDemand, mr), 0);
+  ASSERT_EQ(reg_mr(pd, 0, ~std::uint64_t{0}, kLocalWrite | kOnDemand, whole), 0);
+  const auto reads = [&](std::uint32_t key, std::uint64_t at) {
+    std::vector<hca::DmaRange> ranges;
+    std::array<std::byte, 4> bytes{};
+    return firmware.hca().resolve(key, pdn, at, bytes.size(), hca::Access::kLocalRead, ranges) ==
+               hca::MkeyFault::kNone &&
+           firmware.hca().dma().read(ranges.at(0).address, bytes) && bytes[0] == std::byte{0x33};
+  };
+  EXPECT_FALSE(reads(mr[1], address_of(place)));
+  EXPECT_FALSE(reads(whole[1], address_of(place)));
+  EXPECT_FALSE(reads(whole[1], 0xfe00000002000000)) << "the device's own memory is not in it";
+
+  const auto advise = [&](std::uint64_t advice, std::uint32_t flags, std::uint32_t lkey, std::uint64_t at) {
+    const std::array<ib_uverbs_sge, 2> list{ib_uverbs_sge{at, 4096, lkey}, ib_uverbs_sge{at, 4, lkey}};
+    return Ioctl(UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR)
+        .handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd)
+        .in(UVERBS_ATTR_ADVISE_MR_ADVICE, advice)
+        .in(UVERBS_ATTR_ADVISE_MR_FLAGS, flags)
+        .in(UVERBS_ATTR_ADVISE_MR_SGE_LIST, list)
+        .run(*file);
+  };
+  constexpr std::uint32_t kFlush = 1;
+  EXPECT_EQ(advise(0, kFlush, mr[1], address_of(place)), EFAULT) << "nothing is there yet";
+  EXPECT_EQ(advise(0, 0, mr[1], address_of(place)), 0) << "nobody waits for it";
+  EXPECT_EQ(advise(2, kFlush, mr[1], address_of(place)), 0) << "no faults are wanted";
+  ::mprotect(place, 8192, PROT_READ | PROT_WRITE);
+  place[0] = std::byte{0x33};
+  EXPECT_TRUE(reads(mr[1], address_of(place)));
+  EXPECT_TRUE(reads(whole[1], address_of(place)));
+  EXPECT_EQ(advise(1, kFlush, mr[1], address_of(place)), 0);
+  EXPECT_EQ(advise(0, kFlush, whole[1], address_of(place)), 0);
+  EXPECT_EQ(advise(0, kFlush, mr[1], address_of(place) + 8192), EFAULT) << "outside";
+  EXPECT_EQ(advise(3, kFlush, mr[1], address_of(place)), EOPNOTSUPP);
+  EXPECT_EQ(advise(0, kFlush, mr[1] + 1, address_of(place)), ENOENT);
+  EXPECT_EQ(advise(0, 2, mr[1], address_of(place)), EINVAL);
+  for (const std::uint32_t handle : {mr[0], whole[0]}) {
+    EXPECT_EQ(destroy(UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, UVERBS_ATTR_DESTROY_MR_HANDLE, handle), 0);
+  }
+  ::munmap(place, 8192);
 }
 
 // Device memory: mlx5_ib's answers, and the mapping that libmlx5 asks for (MLX5_IB_MMAP_DEVICE_MEM is 8).

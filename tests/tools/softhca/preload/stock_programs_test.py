@@ -26,7 +26,7 @@ class StockPrograms(unittest.TestCase):
         if self.libraries is not None:
             result["LD_LIBRARY_PATH"] = os.path.abspath(self.libraries)
         # As `umlx5 run` sets it; and UCX's choice of transports.
-        result.update(UCX_MEM_EVENTS="n", UCX_TLS="rc_verbs,ud_verbs:aux", UCX_NET_DEVICES="mlx5_0:1")
+        result.update(UCX_MEM_EVENTS="n", UCX_IB_REG_METHODS="direct", UCX_TLS="rc_verbs,ud_verbs:aux", UCX_NET_DEVICES="mlx5_0:1")
         return result
 
     def pair(self, program, *arguments):
