@@ -9,15 +9,10 @@ namespace umlx5::doorbell {
 
 class Spinlock {
  public:
-  void lock() {
+  [[gnu::always_inline]] void lock() {
     // Acquire: what the last holder stored is seen.
-    while (held_.exchange(true, std::memory_order_acquire)) {
-      // Watch without writing, so that the line stays shared; a holder that lost its CPU gets it back.
-      for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
-        if (spins >= kSpinsBeforeYield) {
-          ::sched_yield();
-        }
-      }
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
+      wait();
     }
   }
   bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
@@ -26,6 +21,19 @@ class Spinlock {
 
  private:
   static constexpr unsigned kSpinsBeforeYield = 64;
+
+  // Until it is this one's.
+  [[gnu::noinline, gnu::cold]] void wait() {
+    do {
+      // Watch without writing, so that the line stays shared; a holder that lost its CPU gets it back.
+      for (unsigned spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
+        if (spins >= kSpinsBeforeYield) {
+          ::sched_yield();
+        }
+      }
+    } while (held_.exchange(true, std::memory_order_acquire));
+  }
+
   std::atomic<bool> held_{false};
 };
 

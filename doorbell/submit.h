@@ -32,6 +32,15 @@ void submit_blueflame(QueueRecord<Io> record, std::uint32_t producer, Register& 
   }
 }
 
+// As submit_blueflame(), for a WQE within one aligned block of 64 bytes and a register with BlueFlame.
+template <typename Register, IoPolicy Io>
+[[gnu::always_inline]] inline void submit_block(QueueRecord<Io> record, std::uint32_t producer, Register& doorbell,
+                                                const std::byte* control) {
+  Io::to_device();
+  record.publish_send(producer);
+  doorbell.blueflame_block(control);
+}
+
 // After WQEs were written to a receive queue or shared receive queue: publishes `producer`, the free-running counter
 // of WQEs. There is no register to ring.
 template <IoPolicy Io>

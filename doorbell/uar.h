@@ -87,13 +87,21 @@ class ExclusiveRegister {
     assert(bytes > 0 && bytes <= half_bytes_);
     Io::before_register();
     std::byte* to = base_ + offset_;
-    for (const std::byte* const to_end = to + bytes; to < to_end; to += kBlockBytes) {
+    const std::byte* const last = to + (bytes - 1) / kBlockBytes * kBlockBytes;
+    while (to != last) {
       Io::copy_block(to, control);
       control += kBlockBytes;
-      if (control == ring.end) [[unlikely]] {
-        control = ring.begin;
-      }
+      control = control == ring.end ? ring.begin : control;
+      to += kBlockBytes;
     }
+    Io::copy_block(to, control);
+    finish();
+  }
+
+  // blueflame() of a WQE within one block.
+  [[gnu::always_inline]] void blueflame_block(const std::byte* control) {
+    Io::before_register();
+    Io::copy_block(base_ + offset_, control);
     finish();
   }
 

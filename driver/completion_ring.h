@@ -1,7 +1,6 @@
 // The ring of a completion queue: which entries are software's, and the consumer index. One thread at a time.
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +38,9 @@ class CompletionRing {
   std::byte* entry(std::uint32_t index) const { return ring_ + (std::size_t{index & mask_} << log_entry_bytes_); }
 
   // Opcode, format and owner of the entry at `index`, loaded so that nothing after it is loaded earlier.
-  std::uint8_t op_own(std::uint32_t index) const {
-    return std::atomic_ref(*reinterpret_cast<std::uint8_t*>(cqe(index) + wqe::kCqeOpOwnOffset))
-        .load(std::memory_order_acquire);
+  std::uint8_t op_own(std::uint32_t index) const { return op_own(cqe(index)); }
+  static std::uint8_t op_own(const std::byte* cqe) {
+    return __atomic_load_n(reinterpret_cast<const std::uint8_t*>(cqe + wqe::kCqeOpOwnOffset), __ATOMIC_ACQUIRE);
   }
   bool is_ready(std::uint32_t index, std::uint8_t op_own) const {
     return wqe::cqe_is_ready(op_own, index, log_entries_);

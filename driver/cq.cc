@@ -92,7 +92,7 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   cq->lock_ = options.lock;
   cq->user_ = options.user;
   cq->queues_ = &state.queues;
-  cq->by_user_index_ = state.cqes_carry_user_index();
+  cq->number_offset_ = state.cqes_carry_user_index() ? Cq::kUserIndexOffset : Cq::kQpnOffset;
   cq->null_lkey_ = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) != 0
                        ? state.info.device.dump_fill_mkey
                        : 0;

@@ -77,6 +77,9 @@ class Cq : public ResourceHook {
   // The steps of poll(), for who gives completions another form (cq_poll.h): takes the next completion, false if there
   // is none; and tells the device that the entries taken so far are free.
   bool take_next(TakenCqe& taken);
+  // Takes up to `most` completions; give(taken) is called with each.
+  template <typename Give>
+  std::size_t take_all(std::size_t most, Give give);
   void publish_consumer_index() { doorbell::CqRecord<>(record_).publish_consumer(consumer_index_); }
   // From now on the program takes the CQEs itself, from the ring: nothing here changes ring or index any more.
   void leave_to_program() { is_left_to_program_ = true; }
@@ -117,12 +120,17 @@ class Cq : public ResourceHook {
   friend class Srq;
 
   // Polling: cq_poll.h, cq_poll.cc.
+  static constexpr std::uint32_t kUserIndexOffset = 32, kQpnOffset = 56;
+  bool continues_run(const std::byte* cqe, std::uint8_t op_own, std::uint32_t number_word) const;
+  template <typename Give, typename Read>
+  std::uint32_t take_run(TakenCqe& taken, std::size_t most, Give& give, Read read);
   bool take(const std::byte* cqe, std::uint8_t op_own, TakenCqe& taken);
   bool take_unusual(TakenCqe& taken);
   bool leave_out(const TakenCqe& taken);
   void tell_mkey(const TakenCqe& taken);
   CompletionStatus scatter(const TakenCqe& taken);
   static void fill(const TakenCqe& taken, Completion& completion);
+  static void fill_more(const std::byte* cqe, std::uint8_t op_own, const QueueOwner& owner, Completion& completion);
   const QueueOwner* owner_of(const std::byte* cqe);
   const QueueOwner* find_owner(std::uint32_t number);
   std::uint32_t number_of(const std::byte* cqe) const;  // user index or QPN
@@ -142,7 +150,7 @@ class Cq : public ResourceHook {
   QueueOwner cached_owner_;
   const UserIndexTable* queues_ = nullptr;
   doorbell::RecordMemory* record_ = nullptr;
-  bool by_user_index_ = true;
+  std::uint32_t number_offset_ = kUserIndexOffset;  // of a CQE's word that names its queue
   bool is_left_to_program_ = false;
   std::uint32_t null_lkey_ = 0;
 

@@ -71,12 +71,13 @@ namespace umlx5 {
   const auto error = wqe::load<wqe::ErrorCqe>(taken.cqe);
   taken.status = wqe::status_of(error.syndrome);
   if (requester && owner->send != nullptr) {
-    const SendQueue::Completed completed = owner->send->complete(error.wqe_counter);
+    const SendQueue::Completed completed = owner->send->completed(error.wqe_counter);
+    owner->send->complete_through(completed);
     taken.wr_id = completed.wr_id;
-    taken.opcode =
-        completed.has_opcode ? completed.opcode : internal::kOpcodeOfWqe[static_cast<std::uint8_t>(error.send_opcode)];
+    taken.opcode = completed.opcode;
   } else if (!requester && owner->receive != nullptr) {
-    taken.wr_id = owner->receive->complete(error.wqe_counter);
+    taken.wr_id = owner->receive->wr_id(error.wqe_counter);
+    owner->receive->complete(1);
     taken.opcode = CompletionOpcode::kRecv;
   } else if (!requester && owner->shared != nullptr) {
     taken.wr_id = owner->shared->complete(error.wqe_counter);
@@ -110,7 +111,8 @@ void Cq::tell_mkey(const TakenCqe& taken) {
   return false;
 }
 
-void Cq::fill(const TakenCqe& taken, Completion& completion) {
+// What a completed send has not, in a few stores.
+[[gnu::always_inline]] inline void Cq::fill(const TakenCqe& taken, Completion& completion) {
   completion.wr_id = taken.wr_id;
   completion.qp = taken.owner->qp;
   completion.srq = nullptr;
@@ -121,37 +123,43 @@ void Cq::fill(const TakenCqe& taken, Completion& completion) {
   completion.has_invalidated_rkey = false;
   completion.syndrome = 0;
   completion.vendor_syndrome = 0;
-  completion.immediate_big_endian = 0;
-  completion.source_word = 0;
   completion.byte_count = taken.byte_count();
+  completion.immediate_big_endian = 0;
   completion.device_timestamp = taken.timestamp();
-  if (taken.status != CompletionStatus::kSuccess) [[unlikely]] {
+  completion.source_word = 0;
+  if (taken.status != CompletionStatus::kSuccess || taken.opcode >= CompletionOpcode::kRecv) {
+    fill_more(taken.cqe, taken.op_own, *taken.owner, completion);
+  }
+}
+
+// What an error or a receive has beside that.
+[[gnu::noinline]] void Cq::fill_more(const std::byte* cqe, std::uint8_t op_own, const QueueOwner& owner,
+                                     Completion& completion) {
+  const TakenCqe taken{.cqe = cqe, .op_own = op_own};
+  if (completion.status != CompletionStatus::kSuccess) [[unlikely]] {
     const bool error = taken.is_error();
     completion.syndrome =
-        error ? static_cast<std::uint8_t>(taken.cqe[55]) : static_cast<std::uint8_t>(wqe::ErrorSyndrome::kLocalLength);
-    completion.vendor_syndrome = error ? static_cast<std::uint8_t>(taken.cqe[54]) : 0;
+        error ? static_cast<std::uint8_t>(cqe[55]) : static_cast<std::uint8_t>(wqe::ErrorSyndrome::kLocalLength);
+    completion.vendor_syndrome = error ? static_cast<std::uint8_t>(cqe[54]) : 0;
     completion.byte_count = 0;
     completion.device_timestamp = 0;
-  } else if (taken.opcode >= CompletionOpcode::kRecv) {
-    completion.srq = taken.owner->srq;
-    completion.source_word = taken.source_word();
-    if (taken.kind() == wqe::CqeOpcode::kResponderSendInvalidate) {
-      completion.has_invalidated_rkey = true;
-      completion.immediate_big_endian = taken.immediate();
-    } else if (taken.kind() != wqe::CqeOpcode::kResponderSend) {
-      completion.has_immediate = true;
-      completion.immediate_big_endian = wqe::internal::big_endian(taken.immediate());
-    }
+    return;
+  }
+  completion.srq = owner.srq;
+  completion.source_word = taken.source_word();
+  if (taken.kind() == wqe::CqeOpcode::kResponderSendInvalidate) {
+    completion.has_invalidated_rkey = true;
+    completion.immediate_big_endian = taken.immediate();
+  } else if (taken.kind() != wqe::CqeOpcode::kResponderSend) {
+    completion.has_immediate = true;
+    completion.immediate_big_endian = wqe::internal::big_endian(taken.immediate());
   }
 }
 
 std::size_t Cq::poll(std::span<Completion> completions) {
   const std::uint32_t before = consumer_index_;
-  std::size_t count = 0;
-  TakenCqe taken;
-  while (count < completions.size() && take_next(taken)) {
-    fill(taken, completions[count++]);
-  }
+  Completion* to = completions.data();
+  const std::size_t count = take_all(completions.size(), [&](const TakenCqe& taken) { fill(taken, *to++); });
   if (consumer_index_ != before) {
     publish_consumer_index();
   }

@@ -73,7 +73,7 @@ inline std::uint16_t wqe_counter_of(const std::byte* cqe) { return wqe::internal
 
 inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
   constexpr std::uint32_t kNumberMask = 0xffffff;
-  return wqe::internal::load_word<std::uint32_t>(cqe + (by_user_index_ ? 32 : 56)) & kNumberMask;
+  return wqe::internal::load_word<std::uint32_t>(cqe + number_offset_) & kNumberMask;
 }
 
 [[gnu::always_inline]] inline const QueueOwner* Cq::owner_of(const std::byte* cqe) {
@@ -102,13 +102,15 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
     if (owner->send == nullptr) [[unlikely]] {
       return leave_out(TakenCqe(taken));
     }
-    const SendQueue::Completed completed = owner->send->complete(counter);
+    const SendQueue::Completed completed = owner->send->completed(counter);
+    owner->send->complete_through(completed);
     taken.wr_id = completed.wr_id;
-    taken.opcode = completed.has_opcode ? completed.opcode : internal::kOpcodeOfWqe[static_cast<std::uint8_t>(cqe[56])];
+    taken.opcode = completed.opcode;
     return true;
   }
   if (owner->receive != nullptr) [[likely]] {
-    taken.wr_id = owner->receive->complete(counter);
+    taken.wr_id = owner->receive->wr_id(counter);
+    owner->receive->complete(1);
   } else if (owner->shared != nullptr) {
     taken.wr_id = owner->shared->complete(counter);
   } else {
@@ -132,6 +134,77 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
       return true;
     }
   }
+}
+
+// Whether the CQE at `cqe` is the device's latest word, and of the same queue and kind as one with this `op_own` and
+// `number_word` in the same lap of the ring.
+[[gnu::always_inline]] inline bool Cq::continues_run(const std::byte* cqe, std::uint8_t op_own,
+                                                     std::uint32_t number_word) const {
+  constexpr std::uint32_t kNumberMask = 0xffffff;
+  if (CompletionRing::op_own(cqe) != op_own) [[unlikely]] {
+    return false;
+  }
+  doorbell::NativeIo::from_device();
+  return ((wqe::internal::load_word<std::uint32_t>(cqe + number_offset_) ^ number_word) & kNumberMask) == 0;
+}
+
+// The completions that follow the one in `taken`, of the same queue and kind: what is the same for all of them is looked
+// at once. `read` gets each one's request. How many.
+template <typename Give, typename Read>
+[[gnu::always_inline]] inline std::uint32_t Cq::take_run(TakenCqe& taken, std::size_t most, Give& give, Read read) {
+  const std::byte* cqe = taken.cqe;
+  const std::uint8_t op_own = taken.op_own;
+  const std::uint32_t number_word = taken.word(number_offset_);
+  const std::size_t stride = ring_.entry_bytes();
+  const std::uint32_t left_in_lap = ring_.entries() - 1 - ((consumer_index_ - 1) & (ring_.entries() - 1));
+  const auto limit = static_cast<std::uint32_t>(most < left_in_lap ? most : left_in_lap);
+  std::uint32_t count = 0;
+  for (; count != limit; ++count) {
+    cqe += stride;
+    __builtin_prefetch(cqe + stride);
+    if (!continues_run(cqe, op_own, number_word)) [[unlikely]] {
+      break;
+    }
+    taken.cqe = cqe;
+    read(internal::wqe_counter_of(cqe));
+    give(taken);
+  }
+  consumer_index_ += count;
+  return count;
+}
+
+template <typename Give>
+[[gnu::always_inline]] inline std::size_t Cq::take_all(std::size_t most, Give give) {
+  std::size_t count = 0;
+  TakenCqe taken;
+  while (count < most && take_next(taken)) {
+    give(taken);
+    ++count;
+    if (taken.status != CompletionStatus::kSuccess || wqe::cqe_format(taken.op_own) != wqe::CqeFormat::kNone)
+        [[unlikely]] {
+      continue;
+    }
+    if (taken.kind() == wqe::CqeOpcode::kRequester) {
+      SendQueue& queue = *taken.owner->send;
+      SendQueue::Completed last{};
+      const std::uint32_t run = take_run(taken, most - count, give, [&](std::uint16_t counter) {
+        last = queue.completed(counter);
+        taken.wr_id = last.wr_id;
+        taken.opcode = last.opcode;
+      });
+      if (run != 0) {
+        queue.complete_through(last);
+        count += run;
+      }
+    } else if (taken.owner->receive != nullptr) {
+      ReceiveQueue& queue = *taken.owner->receive;
+      const std::uint32_t run = take_run(taken, most - count, give,
+                                         [&](std::uint16_t counter) { taken.wr_id = queue.wr_id(counter); });
+      queue.complete(run);
+      count += run;
+    }
+  }
+  return count;
 }
 
 }  // namespace umlx5

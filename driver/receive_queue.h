@@ -11,6 +11,7 @@
 
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
+#include "driver/data_segments.h"
 #include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
@@ -36,11 +37,14 @@ class ReceiveQueue {
     return wr_ids_ != nullptr;
   }
 
-  void set_usable(bool usable) { usable_requests_ = usable ? config_.max_requests : 0; }
+  void set_usable(bool usable) {
+    usable_requests_ = usable ? config_.max_requests : 0;
+    room_until_ = head_;  // the next request looks anew
+  }
 
   // Forgets what was posted; the record is zero again.
   void reset() {
-    head_ = seen_tail_ = 0;
+    head_ = room_until_ = 0;
     tail_.store(0, std::memory_order_relaxed);
     doorbell::QueueRecord<>(config_.record).publish_receive(0);
   }
@@ -49,7 +53,7 @@ class ReceiveQueue {
 
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.
-  Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+  [[gnu::always_inline]] Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
     if (!has_room()) [[unlikely]] {
       return usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
     }
@@ -57,21 +61,9 @@ class ReceiveQueue {
       return Refusal::kSges;
     }
     const std::uint32_t slot = head_ & wqe_mask_;
-    std::byte* at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
-    std::uint32_t used = 0;
-    for (const Sge& sge : sges) {
-      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
-        if (sge.length_bytes != 0) {
-          return Refusal::kLength;
-        }
-        continue;
-      }
-      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
-      at += wqe::DataSegment::kBytes;
-      ++used;
-    }
-    if (used < config_.max_sge) {
-      wqe::store(at, wqe::kTerminator);
+    std::byte* const at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
+    if (!put_receive_data(at, sges, config_.max_sge)) [[unlikely]] {
+      return Refusal::kLength;
     }
     wr_ids_[slot] = wr_id;
     ++head_;
@@ -84,11 +76,11 @@ class ReceiveQueue {
     publish();
   }
 
-  // What a CQE with this WQE counter completes: one request, not always the oldest.
-  std::uint64_t complete(std::uint16_t wqe_counter) {
-    const std::uint64_t wr_id = wr_ids_[wqe_counter & wqe_mask_];
-    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    return wr_id;
+  // Of the request that a CQE with this WQE counter completes; it is not always the oldest.
+  std::uint64_t wr_id(std::uint16_t wqe_counter) const { return wr_ids_[wqe_counter & wqe_mask_]; }
+  // So many requests are done with.
+  void complete(std::uint32_t count) {
+    tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
 
   // Copies data that came inside a CQE to where the request at `wqe_counter` wanted it. False if it does not fit.
@@ -100,12 +92,11 @@ class ReceiveQueue {
   bool usable() const { return usable_requests_ != 0; }
 
  private:
-  bool has_room() {
-    if (head_ - seen_tail_ < usable_requests_) [[likely]] {
-      return true;
-    }
-    seen_tail_ = tail_.load(std::memory_order_acquire);
-    return head_ - seen_tail_ < usable_requests_;
+  bool has_room() { return static_cast<std::int32_t>(room_until_ - head_) > 0 || find_room(); }
+  // Looks at what has completed meanwhile.
+  [[gnu::noinline]] bool find_room() {
+    room_until_ = tail_.load(std::memory_order_acquire) + usable_requests_;
+    return usable_requests_ != 0 && static_cast<std::int32_t>(room_until_ - head_) > 0;
   }
 
   Config config_;
@@ -113,7 +104,7 @@ class ReceiveQueue {
   std::uint32_t wqe_mask_ = 0;
   std::uint32_t usable_requests_ = 0;
   std::uint32_t head_ = 0;                          // requests ever posted, free-running
-  std::uint32_t seen_tail_ = 0;                     // what the poster last saw of tail_
+  std::uint32_t room_until_ = 0;                    // there is room for the requests before this one
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
 };
 

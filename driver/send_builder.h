@@ -32,7 +32,6 @@ struct StagedRequest {
   std::uint32_t immediate_or_rkey = 0;  // immediate as it lies in memory, or the rkey to invalidate
   std::uint64_t compare_add_value = 0;
   std::uint64_t swap_value = 0;
-  WindowBinding binding{};
 
   std::uint64_t wr_id() const { return id; }
   SendFlags flags() const { return send_flags; }
@@ -45,7 +44,6 @@ struct StagedRequest {
   }
   std::uint64_t compare_add() const { return compare_add_value; }
   std::uint64_t swap() const { return swap_value; }
-  const WindowBinding& window() const { return binding; }
 };
 
 // For one thread at a time, and nothing else posts to the queue between start() and complete() or abort().
@@ -64,37 +62,28 @@ class SendBuilder {
   template <SendTransport kTransport, SendOpcode kOpcode>
   [[gnu::always_inline]] void begin(const StagedRequest& request) {
     static_assert(transport_has(kTransport, kOpcode));
-    SendQueue& queue = *queue_;
-    end_request();
-    if (refusal_ != Refusal::kNone) [[unlikely]] {
+    if (!may_begin(kOpcode)) [[unlikely]] {
       return;
     }
-    if (!queue.has_room(position_)) [[unlikely]] {
-      return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
-    }
-    if ((queue.config_.opcodes & opcode_bit(kOpcode)) == 0) [[unlikely]] {
-      return refuse(queue.refused_opcode(kOpcode));
-    }
+    SendQueue& queue = *queue_;
+    constexpr SendForm kForm = send_form(kOpcode);
+    static_assert(!kForm.umr);
+    constexpr std::size_t kFront = header_bytes(kTransport, kOpcode);
     std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
-    unsigned octowords = header_bytes(kTransport, kOpcode) / wqe::kOctowordBytes;
-    if constexpr (send_form(kOpcode).umr) {
-      const unsigned entries = queue.put_umr<kOpcode>(wqe, request);
-      if (entries == SendRing::kRefused) [[unlikely]] {
-        return refuse(Refusal::kWindow);
-      }
-      octowords += entries;
-    } else {
-      SendQueue::put_operation<kOpcode>(queue.operation_at<kTransport>(wqe), request);
-    }
-    queue.put_control<kOpcode>(wqe, octowords, request, position_);
-    queue.put_slot<kOpcode>(request.wr_id(), position_);
+    SendQueue::put_operation<kOpcode>(queue.operation_at<kTransport>(wqe), request);
+    const std::uint32_t immediate = kForm.immediate    ? request.immediate_big_endian()
+                                    : kForm.invalidate ? wqe::internal::big_endian(request.invalidate_rkey())
+                                                       : 0;
+    header_octowords_ = octowords_ = kFront / wqe::kOctowordBytes;
+    queue.put_control(wqe, kForm.opcode, octowords_, request.flags(), immediate, position_);
+    queue.put_slot(request.wr_id(), kForm.completion, position_);
     wqe_ = wqe;
-    data_ = queue.ring_.behind<header_bytes(kTransport, kOpcode)>(wqe);
-    header_octowords_ = octowords_ = octowords;
-    if constexpr (send_form(kOpcode).umr) {
-      end_request();  // it is whole: data set now would not belong to it
-    }
+    data_ = queue.ring_.behind<kFront>(wqe);
   }
+
+  // Binds a memory window, or (of no length) invalidates one; `key` is the one that changes. A request that is whole.
+  void change_window(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, std::uint64_t wr_id,
+                     SendFlags flags);
 
   // The requests that change a memory key, whole: WQEs of build_mkey_wqes() for key `key`. The last one alone
   // completes.
@@ -143,7 +132,7 @@ class SendBuilder {
     if (wqe_ == nullptr) [[unlikely]] {
       return;
     }
-    if (sges.size() > queue_->config_.max_sge) [[unlikely]] {
+    if (sges.size() > queue_->max_sge_) [[unlikely]] {
       return refuse(Refusal::kSges);
     }
     set_data(queue_->ring_.put_pointers(data_, sges), Refusal::kLength);
@@ -169,9 +158,11 @@ class SendBuilder {
       return refusal_;
     }
     const std::uint32_t count = position_.head - queue_->position_.head;
-    queue_->position_ = position_;
-    if (count != 0) [[likely]] {
-      queue_->publish(last_, octowords_, count == 1);
+    queue_->fill_to(position_);
+    if (count == 1) [[likely]] {
+      queue_->publish_one(last_, octowords_);
+    } else if (count != 0) {
+      queue_->publish_list(last_);
     }
     return Refusal::kNone;
   }
@@ -180,6 +171,21 @@ class SendBuilder {
   void abort() { wqe_ = nullptr; }
 
  private:
+  [[gnu::always_inline]] bool may_begin(SendOpcode opcode) {
+    end_request();
+    if (refusal_ != Refusal::kNone) [[unlikely]] {
+      return false;
+    }
+    if (!queue_->has_room(position_.head)) [[unlikely]] {
+      refuse(queue_->refused_room());
+      return false;
+    }
+    if ((queue_->config_.opcodes & opcode_bit(opcode)) == 0) [[unlikely]] {
+      refuse(queue_->refused_opcode(opcode));
+      return false;
+    }
+    return true;
+  }
   void key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<const std::byte> body, std::uint64_t wr_id,
                std::uint8_t fm_ce_se);
   void set_data(unsigned data_octowords, Refusal if_refused) {
@@ -187,7 +193,7 @@ class SendBuilder {
       return refuse(if_refused);
     }
     octowords_ = header_octowords_ + data_octowords;
-    wqe::internal::store_word<std::uint32_t>(wqe_ + 4, wqe::PostedControl::qpn_part(queue_->config_.qpn) + octowords_);
+    wqe::internal::store_word<std::uint32_t>(wqe_ + 4, queue_->qpn_part_ + octowords_);
   }
 
   // Counts in the request that was begun.

@@ -30,11 +30,7 @@ std::size_t SendQueue::cancel(std::uint16_t from, std::uint64_t wr_id) {
   for (std::uint32_t at = position_.next_wqebb - waiting; at != position_.next_wqebb;) {
     std::byte* const wqe = ring_.wqebb(at);
     const unsigned octowords = std::to_integer<unsigned>(wqe[kDs]) & wqe::kMaxDsOctowords;
-    Slot& slot = slots_[at & ring_.wqebb_mask()];
-    if (slot.wr_id == wr_id) {
-      if (slot.opcode == kOpcodeOfCqe) {  // the CQE will say NOP
-        slot.opcode = static_cast<std::uint32_t>(internal::kOpcodeOfWqe[std::to_integer<std::uint8_t>(wqe[kOpcode])]);
-      }
+    if (slots_[at & ring_.wqebb_mask()].wr_id == wr_id) {
       wqe[kOpmod] = std::byte{0};
       wqe[kOpcode] = static_cast<std::byte>(wqe::SendOpcode::kNop);
       if (config_.wqe_signature) {

@@ -19,14 +19,14 @@ void SendBuilder::copy(const MemoryCopy& copy, const Sge& scratch, SendFlags fla
   if (refusal_ != Refusal::kNone) {
     return;
   }
-  if (!queue.has_room(position_)) {
-    return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
+  if (!queue.has_room(position_.head)) {
+    return refuse(queue.refused_room());
   }
   std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
   wqe::store(wqe, wqe::PostedControl{.wqe_index = static_cast<std::uint16_t>(position_.next_wqebb),
                                      .opcode = wqe::SendOpcode::kMmo,
-                                     .qpn_ds = wqe::PostedControl::qpn_part(queue.config_.qpn) + kOctowords,
-                                     .fm_ce_se = queue.fm_ce_se(flags, position_.fence)});
+                                     .qpn_ds = queue.qpn_part_ + kOctowords,
+                                     .fm_ce_se = queue.fm_ce_se(flags, position_.after_umr)});
   wqe[0] = std::byte{wqe::kMmoOpmodDma};
   static_assert(wqe::offset_bits_of(&wqe::ControlSegment::opmod) == 0);
   // What is 31 bits long says the most by 0.
@@ -37,10 +37,7 @@ void SendBuilder::copy(const MemoryCopy& copy, const Sge& scratch, SendFlags fla
   wqe::store(at, wqe::DataSegment{.byte_count = length, .lkey = copy.source_lkey, .address = copy.source});
   at += wqe::DataSegment::kBytes;
   wqe::store(at, wqe::DataSegment{.byte_count = length, .lkey = copy.destination_lkey, .address = copy.destination});
-  ++position_.head;
-  queue.slots_[position_.next_wqebb & queue.ring_.wqebb_mask()] = {
-      wr_id, position_.head, static_cast<std::uint32_t>(CompletionOpcode::kMemcpy)};
-  position_.fence = 0;
+  queue.put_slot(wr_id, CompletionOpcode::kMemcpy, position_);
   wqe_ = wqe;
   octowords_ = kOctowords;
   end_request();  // it is whole

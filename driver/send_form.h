@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "driver/types.h"
+#include "driver/work_request.h"
 #include "wqe/address_vector.h"
 #include "wqe/atomic.h"
 #include "wqe/control.h"
@@ -29,6 +31,7 @@ enum class SendTransport : std::uint8_t {
 
 struct SendForm {
   wqe::SendOpcode opcode;
+  CompletionOpcode completion = CompletionOpcode::kSend;  // what completes it
   bool remote_address = false;
   bool atomic = false;
   bool immediate = false;
@@ -46,22 +49,33 @@ constexpr SendForm send_form(SendOpcode opcode) {
     case SendOpcode::kSendWithInvalidate:
       return {.opcode = wqe::SendOpcode::kSendInvalidate, .invalidate = true};
     case SendOpcode::kRdmaWrite:
-      return {.opcode = wqe::SendOpcode::kRdmaWrite, .remote_address = true};
+      return {.opcode = wqe::SendOpcode::kRdmaWrite, .completion = CompletionOpcode::kRdmaWrite, .remote_address = true};
     case SendOpcode::kRdmaWriteWithImm:
-      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate, .remote_address = true, .immediate = true};
+      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate, .completion = CompletionOpcode::kRdmaWrite, .remote_address = true, .immediate = true};
     case SendOpcode::kRdmaRead:
-      return {.opcode = wqe::SendOpcode::kRdmaRead, .remote_address = true, .may_inline = false};
+      return {.opcode = wqe::SendOpcode::kRdmaRead, .completion = CompletionOpcode::kRdmaRead, .remote_address = true, .may_inline = false};
     case SendOpcode::kCompareSwap:
       return {
-          .opcode = wqe::SendOpcode::kAtomicCompareSwap, .remote_address = true, .atomic = true, .may_inline = false};
+          .opcode = wqe::SendOpcode::kAtomicCompareSwap, .completion = CompletionOpcode::kCompareSwap, .remote_address = true, .atomic = true, .may_inline = false};
     case SendOpcode::kFetchAdd:
-      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd, .remote_address = true, .atomic = true, .may_inline = false};
+      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd, .completion = CompletionOpcode::kFetchAdd, .remote_address = true, .atomic = true, .may_inline = false};
     case SendOpcode::kLocalInvalidate:
+      return {.opcode = wqe::SendOpcode::kUmr, .completion = CompletionOpcode::kLocalInvalidate, .umr = true};
     case SendOpcode::kBindMemoryWindow:
-      return {.opcode = wqe::SendOpcode::kUmr, .umr = true};
+      return {.opcode = wqe::SendOpcode::kUmr, .completion = CompletionOpcode::kBindMemoryWindow, .umr = true};
   }
   return {.opcode = wqe::SendOpcode::kNop};
 }
+
+// The same by table, for opcodes that are known at run time only; one of kSendForms' size at least has no form.
+inline constexpr auto kSendForms = [] {
+  std::array<SendForm, 16> forms{};
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    forms[i] = send_form(static_cast<SendOpcode>(i));
+  }
+  return forms;
+}();
+inline const SendForm& form_of(SendOpcode opcode) { return kSendForms[static_cast<std::size_t>(opcode)]; }
 
 constexpr std::uint32_t opcode_bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
 

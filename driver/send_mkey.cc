@@ -32,8 +32,8 @@ void SendBuilder::key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<c
                           std::uint64_t wr_id, std::uint8_t fm_ce_se) {
   SendQueue& queue = *queue_;
   const unsigned octowords = static_cast<unsigned>((wqe::ControlSegment::kBytes + body.size()) / wqe::kOctowordBytes);
-  if (!queue.has_room(position_)) {
-    return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
+  if (!queue.has_room(position_.head)) {
+    return refuse(queue.refused_room());
   }
   if (octowords > wqe::kMaxDsOctowords || octowords * wqe::kOctowordBytes > queue.config_.max_wqe_bytes) {
     return refuse(Refusal::kKeyLayout);
@@ -41,14 +41,12 @@ void SendBuilder::key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<c
   std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
   wqe::store(wqe, wqe::PostedControl{.wqe_index = static_cast<std::uint16_t>(position_.next_wqebb),
                                      .opcode = opcode,
-                                     .qpn_ds = wqe::PostedControl::qpn_part(queue.config_.qpn) + octowords,
+                                     .qpn_ds = queue.qpn_part_ + octowords,
                                      .fm_ce_se = fm_ce_se,
                                      .immediate = key});
   copy_octowords(queue.ring_, wqe + wqe::ControlSegment::kBytes, body);
-  ++position_.head;
-  queue.slots_[position_.next_wqebb & queue.ring_.wqebb_mask()] = {wr_id, position_.head,
-                                                                   static_cast<std::uint32_t>(CompletionOpcode::kUmr)};
-  position_.fence = SendQueue::kSmallFence;
+  queue.put_slot(wr_id, CompletionOpcode::kUmr, position_);
+  position_.after_umr = 1;
   wqe_ = wqe;
   octowords_ = octowords;
   end_request();
@@ -60,7 +58,7 @@ void SendBuilder::configure_key(std::uint32_t key, const MkeyWqes& wqes, SendFla
   end_request();
   const std::size_t count = 1 + wqes.psv_count;
   for (std::size_t i = 0; i < count && refusal_ == Refusal::kNone; ++i) {
-    std::uint8_t fm_ce_se = queue_->fm_ce_se(flags, position_.fence);
+    std::uint8_t fm_ce_se = queue_->fm_ce_se(flags, position_.after_umr);
     if (i + 1 != count) {
       fm_ce_se &= static_cast<std::uint8_t>(~kCompletionBits);  // the last one tells of all
     }

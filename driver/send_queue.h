@@ -5,9 +5,10 @@
 // posts, one at a time completes; the two may be different.
 //
 // What is built is read through a view, so that native requests and the verbs' are posted by the same code without
-// being copied; NativeRequest below is one, and says what a view has.
+// being copied; NativeRequest of send_queue.cc is one, and shows what a view has.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -28,34 +29,6 @@
 #include "driver/work_request.h"
 
 namespace umlx5 {
-
-class NativeRequest {
- public:
-  explicit NativeRequest(const SendWr& request) : request_(&request) {}
-  SendOpcode opcode() const { return request_->opcode; }
-  std::uint64_t wr_id() const { return request_->wr_id; }
-  SendFlags flags() const { return request_->flags; }
-  std::span<const Sge> sges() const { return request_->sges; }
-  std::uint32_t immediate_big_endian() const { return request_->immediate_big_endian; }
-  std::uint32_t invalidate_rkey() const { return request_->invalidate_rkey; }
-  std::uint64_t remote_address() const { return request_->remote_address; }
-  template <bool kAtomic>
-  std::uint32_t rkey() const {
-    return request_->rkey;
-  }
-  std::uint64_t compare_add() const { return request_->compare_add; }
-  std::uint64_t swap() const { return request_->swap; }
-  const WireAddressVector* destination() const { return request_->destination; }
-  std::uint32_t remote_qpn() const { return request_->remote_qpn; }
-  std::uint32_t remote_qkey() const { return request_->remote_qkey; }
-  std::uint64_t dc_access_key() const { return request_->dc_access_key; }
-  std::uint16_t dci_stream() const { return request_->dci_stream; }
-  std::uint32_t remote_srqn() const { return request_->remote_srqn; }
-  WindowBinding window() const { return request_->window; }
-
- private:
-  const SendWr* request_;
-};
 
 class SendQueue {
  public:
@@ -84,80 +57,48 @@ class SendQueue {
     if (!config_.device_has_atomics) {
       config_.opcodes &= ~(opcode_bit(SendOpcode::kCompareSwap) | opcode_bit(SendOpcode::kFetchAdd));
     }
-    fm_ce_se_ = fm_ce_se_table(config_.signal_all);
-    exclusive_ = config_.uar.exclusive_register();
+    fm_ce_se_ = {fm_ce_se_table(config_.signal_all, 0), fm_ce_se_table(config_.signal_all, kSmallFence)};
+    for (std::size_t flags = 0; flags < short_flags_.size(); ++flags) {
+      short_flags_[flags] = wqe::internal::big_endian(std::uint32_t{fm_ce_se_[0][flags]});
+    }
+    max_sge_ = config_.max_sge;
+    record_ = doorbell::QueueRecord<>(config_.record);
+    doorbell::ExclusiveRegister<>* const exclusive = config_.uar.exclusive_register();
+    blueflame_ = exclusive != nullptr && exclusive->blueflame_bytes() >= wqe::kWqebbBytes ? exclusive : nullptr;
+    post_ = post_of(config_.transport);
+    set_qpn(config_.qpn);
     return slots_ != nullptr;
   }
 
-  void set_qpn(std::uint32_t qpn) { config_.qpn = qpn; }
+  void set_qpn(std::uint32_t qpn) {
+    config_.qpn = qpn;
+    qpn_part_ = wqe::PostedControl::qpn_part(qpn);
+    prepare_recipes();
+  }
 
   // Whether the QP's state takes requests.
-  void set_usable(bool usable) { usable_requests_ = usable ? config_.max_requests : 0; }
+  void set_usable(bool usable) {
+    usable_requests_ = usable ? config_.max_requests : 0;
+    short_until_ = position_.head;  // the next request looks anew
+  }
 
   // Forgets what was posted; the record is zero again.
   void reset() {
     position_ = {};
-    seen_tail_ = 0;
+    short_until_ = 0;
     tail_.store(0, std::memory_order_relaxed);
-    doorbell::QueueRecord<>(config_.record).publish_send(0);
+    record_.publish_send(0);
   }
 
-  PostResult post(std::span<const SendWr> requests) {
-    struct Source {
-      const SendWr* at;
-      const SendWr* end;
-      bool done() const { return at == end; }
-      NativeRequest view() const { return NativeRequest(*at); }
-      void advance() { ++at; }
-    };
-    Source source{requests.data(), requests.data() + requests.size()};
-    Refusal refusal;
-    switch (config_.transport) {
-      case SendTransport::kXrc:
-        refusal = post_from<SendTransport::kXrc>(source);
-        break;
-      case SendTransport::kDatagram:
-        refusal = post_from<SendTransport::kDatagram>(source);
-        break;
-      case SendTransport::kDc:
-        refusal = post_from<SendTransport::kDc>(source);
-        break;
-      default:
-        refusal = post_from<SendTransport::kConnected>(source);
-        break;
-    }
-    return {.posted = static_cast<std::size_t>(source.at - requests.data()),
-            .error = refusal == Refusal::kNone ? 0 : errno_of(refusal),
-            .refusal = refusal};
-  }
+  PostResult post(std::span<const SendWr> requests) { return post_(*this, requests); }
 
+  // Posts one request if it is of the kind that nearly all are; false: it is not, and post_from() has to look at it.
+  template <SendTransport kTransport, typename Request>
+  bool post_short(const Request& request);
   // Posts requests until `source` is done() or one is refused; `source` is then at that one. `kTransport` is the
-  // queue's.
+  // queue's. (send_post.h)
   template <SendTransport kTransport, typename Source>
-  [[gnu::always_inline]] Refusal post_from(Source& source) {
-    Refusal refusal = Refusal::kNone;
-    Position position = position_;
-    Built last{};
-    while (!source.done()) {
-      const auto request = source.view();
-      if (!has_room(position)) [[unlikely]] {
-        refusal = usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
-        break;
-      }
-      const Built built = build<kTransport>(request, position);
-      if (built.octowords == 0) [[unlikely]] {
-        refusal = built.refusal;
-        break;
-      }
-      last = built;
-      source.advance();
-    }
-    if (const std::uint32_t posted = position.head - position_.head; posted != 0) [[likely]] {
-      position_ = position;
-      publish(last.wqe, last.octowords, posted == 1);
-    }
-    return refusal;
-  }
+  Refusal post_from(Source& source);
 
   // Makes those with `wr_id` among the requests from WQEBB `from` (its low 16 bits) on do nothing; they complete all
   // the same, as what they were. How many. Only while the device takes none.
@@ -166,16 +107,16 @@ class SendQueue {
   // What a request was, as its completion needs to know.
   struct Completed {
     std::uint64_t wr_id;
-    CompletionOpcode opcode;  // where the CQE's own opcode does not tell: `has_opcode`
-    bool has_opcode;
+    std::uint32_t requests_through;  // this request and all before it
+    CompletionOpcode opcode;
   };
-  // What a CQE with this WQE counter completes: that request, and with it every earlier one.
-  Completed complete(std::uint16_t wqe_counter) {
+  // The request that a CQE with this WQE counter completes.
+  Completed completed(std::uint16_t wqe_counter) const {
     const Slot& slot = slots_[wqe_counter & ring_.wqebb_mask()];
-    const Completed completed{slot.wr_id, static_cast<CompletionOpcode>(slot.opcode), slot.opcode != kOpcodeOfCqe};
-    tail_.store(slot.requests_through, std::memory_order_release);
-    return completed;
+    return {slot.wr_id, slot.requests_through, static_cast<CompletionOpcode>(slot.opcode)};
   }
+  // That request is done with, and with it every earlier one.
+  void complete_through(const Completed& last) { tail_.store(last.requests_through, std::memory_order_release); }
 
   // Copies data that came inside a CQE to where the READ or atomic at `wqe_counter` wanted it. False if it does not
   // fit.
@@ -189,154 +130,112 @@ class SendQueue {
  private:
   friend class SendBuilder;
 
-  static constexpr std::uint32_t kAtomicBytes = 8;     // what an atomic returns, whatever its entry says
-  static constexpr std::uint32_t kOpcodeOfCqe = 0xff;  // no CompletionOpcode
+  using Post = PostResult (*)(SendQueue& queue, std::span<const SendWr> requests);
+  template <SendTransport kTransport>
+  static PostResult post_as(SendQueue& queue, std::span<const SendWr> requests);
+  template <SendTransport kTransport>
+  static PostResult post_list(SendQueue& queue, std::span<const SendWr> requests);
+  static Post post_of(SendTransport transport);
+
+  static constexpr std::size_t kDsOffset = 7;
+  static constexpr unsigned kIndexShift = 40;  // of the WQE index in the control segment's first word
+  static constexpr std::uint32_t kAtomicBytes = 8;  // what an atomic returns, whatever its entry says
 
   struct Slot {
     std::uint64_t wr_id = 0;
     std::uint32_t requests_through = 0;  // this request and all before it, as `head` counts
-    std::uint32_t opcode = kOpcodeOfCqe;
+    std::uint32_t opcode = 0;            // CompletionOpcode
   };
   // How far the queue has been filled.
   struct Position {
     std::uint32_t next_wqebb = 0;  // free-running
     std::uint32_t head = 0;        // requests ever posted, free-running
-    std::uint32_t fence = 0;       // FM bits that the last WQE puts on the next one
+    std::uint32_t after_umr = 0;   // 1: the next WQE waits for the change of a memory key before it
   };
+  // How a request of an opcode with one SGE, not inline, becomes a WQE of one block. Prepared for the queue.
+  struct Recipe {
+    std::uint64_t control = 0;  // first word of the control segment but for the index; 0: not of this kind
+    std::uint32_t immediate_mask = 0;
+    CompletionOpcode completion{};
+    bool remote_address = false;
+    bool may_inline = false;
+    std::size_t remote_bytes() const { return remote_address ? wqe::RemoteAddressSegment::kBytes : 0; }
+  };
+  static constexpr std::size_t kRecipes = 16;
   struct Built {
     const std::byte* wqe = nullptr;
     unsigned octowords = 0;  // 0: refused
     Refusal refusal = Refusal::kNone;
   };
 
-  // FM, CE and SE for each set of the flags FENCE, SIGNALED and SOLICITED, a byte each.
-  static std::uint64_t fm_ce_se_table(bool signal_all) {
-    std::uint64_t table = 0;
-    for (std::uint32_t bits = 0; bits < 8; ++bits) {
+  static constexpr std::uint32_t kSmallFence =
+      wqe::PostedControl::fm_ce_se_of(wqe::FenceMode::kInitiatorSmall, wqe::CompletionMode::kOnError, false);
+  using FlagBytes = std::array<std::uint8_t, 8>;
+
+  // FM, CE and SE for each set of the flags FENCE, SIGNALED and SOLICITED. An explicit fence takes the place of the one
+  // that the WQE before asks for.
+  static FlagBytes fm_ce_se_table(bool signal_all, std::uint32_t fence) {
+    FlagBytes table{};
+    for (std::uint32_t bits = 0; bits < table.size(); ++bits) {
       const auto flags = SendFlags::from_bits(bits);
-      const std::uint64_t byte = wqe::PostedControl::fm_ce_se_of(
+      const std::uint32_t byte = wqe::PostedControl::fm_ce_se_of(
           flags.has(SendFlag::kFence) ? wqe::FenceMode::kStrong : wqe::FenceMode::kNone,
           flags.has(SendFlag::kSignaled) || signal_all ? wqe::CompletionMode::kAlways : wqe::CompletionMode::kOnError,
           flags.has(SendFlag::kSolicited));
-      table |= byte << (bits * 8);
+      table[bits] = static_cast<std::uint8_t>(flags.has(SendFlag::kFence) ? byte : byte | fence);
     }
     return table;
   }
-  static constexpr std::uint32_t kSmallFence =
-      wqe::PostedControl::fm_ce_se_of(wqe::FenceMode::kInitiatorSmall, wqe::CompletionMode::kOnError, false);
-
-  // An explicit fence takes the place of the one that the WQE before asks for.
-  std::uint8_t fm_ce_se(SendFlags flags, std::uint32_t fence) const {
-    const std::uint32_t own = static_cast<std::uint8_t>(fm_ce_se_ >> ((flags.bits() & 7) * 8));
-    return static_cast<std::uint8_t>(flags.has(SendFlag::kFence) ? own : own | fence);
+  std::uint8_t fm_ce_se(SendFlags flags, std::uint32_t after_umr) const {
+    return fm_ce_se_[after_umr][flags.bits() & 7];
   }
 
-  bool has_room(const Position& position) {
-    if (position.head - seen_tail_ < usable_requests_) [[likely]] {
-      return true;
+  void prepare_recipes();
+
+  bool has_room(std::uint32_t head) {
+    return static_cast<std::int32_t>(short_until_ - head) > 0 || find_room(head);
+  }
+  // Looks at what has completed meanwhile. False: the queue is full, or takes nothing.
+  bool find_room(std::uint32_t head);
+  Refusal refused_room() const { return usable_requests_ == 0 ? Refusal::kState : Refusal::kFull; }
+  void fill_to(const Position& position) {
+    position_ = position;
+    if (position.after_umr != 0) [[unlikely]] {
+      short_until_ = position.head;
     }
-    seen_tail_ = tail_.load(std::memory_order_acquire);
-    return position.head - seen_tail_ < usable_requests_;
   }
 
   template <SendTransport kTransport, typename Request>
-  [[gnu::always_inline]] Built build(const Request& request, Position& position) {
-    switch (request.opcode()) {
-      case SendOpcode::kSend:
-        return build_as<kTransport, SendOpcode::kSend>(request, position);
-      case SendOpcode::kSendWithImm:
-        return build_as<kTransport, SendOpcode::kSendWithImm>(request, position);
-      case SendOpcode::kSendWithInvalidate:
-        return build_as<kTransport, SendOpcode::kSendWithInvalidate>(request, position);
-      case SendOpcode::kRdmaWrite:
-        return build_as<kTransport, SendOpcode::kRdmaWrite>(request, position);
-      case SendOpcode::kRdmaWriteWithImm:
-        return build_as<kTransport, SendOpcode::kRdmaWriteWithImm>(request, position);
-      case SendOpcode::kRdmaRead:
-        return build_as<kTransport, SendOpcode::kRdmaRead>(request, position);
-      case SendOpcode::kCompareSwap:
-        return build_as<kTransport, SendOpcode::kCompareSwap>(request, position);
-      case SendOpcode::kFetchAdd:
-        return build_as<kTransport, SendOpcode::kFetchAdd>(request, position);
-      case SendOpcode::kLocalInvalidate:
-        return build_as<kTransport, SendOpcode::kLocalInvalidate>(request, position);
-      case SendOpcode::kBindMemoryWindow:
-        return build_as<kTransport, SendOpcode::kBindMemoryWindow>(request, position);
-    }
-    return {.refusal = Refusal::kOpcode};
-  }
-
-  // Everything of a request: headers, data, control segment.
+  std::byte* put_short(const Request& request);
+  template <SendTransport kTransport, typename Request>
+  bool post_inline(Request request);
+  template <SendTransport kTransport, typename Request>
+  Built build(Request request);
+  template <SendTransport kTransport, typename Request>
+  Built build_data(const Request& request, const SendForm& form, std::uint32_t immediate_big_endian);
   template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
-  [[gnu::always_inline]] Built build_as(const Request& request, Position& position) {
-    constexpr SendForm kForm = send_form(kOpcode);
-    if constexpr (!transport_has(kTransport, kOpcode)) {
-      return {.refusal = Refusal::kOpcode};
-    } else {
-      const std::span<const Sge> sges = request.sges();
-      if ((config_.opcodes & opcode_bit(kOpcode)) == 0) [[unlikely]] {
-        return {.refusal = refused_opcode(kOpcode)};
-      }
-      std::byte* const wqe = ring_.wqebb(position.next_wqebb);
-      unsigned data_octowords = 0;
-      if constexpr (kForm.umr) {
-        data_octowords = put_umr<kOpcode>(wqe, request);
-        if (data_octowords == SendRing::kRefused) [[unlikely]] {
-          return {.refusal = Refusal::kWindow};
-        }
-      } else {
-        if (sges.size() > config_.max_sge) [[unlikely]] {
-          return {.refusal = Refusal::kSges};
-        }
-        if (const Refusal refusal = put_headers<kTransport, kOpcode>(wqe, request); refusal != Refusal::kNone)
-            [[unlikely]] {
-          return {.refusal = refusal};
-        }
-        std::byte* const at = ring_.behind<header_bytes(kTransport, kOpcode)>(wqe);
-        if (!request.flags().has(SendFlag::kInline)) [[likely]] {
-          data_octowords = ring_.put_pointers < kForm.atomic ? kAtomicBytes : 0 > (at, sges);
-          if (data_octowords == SendRing::kRefused) [[unlikely]] {
-            return {.refusal = Refusal::kLength};
-          }
-        } else {
-          data_octowords =
-              kForm.may_inline
-                  ? ring_.put_inline(at, std::span(static_cast<const InlineSge*>(sges.data()), sges.size()),
-                                     config_.max_inline_bytes)
-                  : SendRing::kRefused;
-          if (data_octowords == SendRing::kRefused) [[unlikely]] {
-            return {.refusal = kForm.may_inline ? Refusal::kInline : Refusal::kNotInline};
-          }
-        }
-      }
-      constexpr unsigned kHeaderOctowords = header_bytes(kTransport, kOpcode) / wqe::kOctowordBytes;
-      const unsigned octowords = kHeaderOctowords + data_octowords;
-      put_control<kOpcode>(wqe, octowords, request, position);
-      if constexpr (kTransport == SendTransport::kDc) {
-        put_stream(wqe, request.dci_stream());
-      }
-      put_slot<kOpcode>(request.wr_id(), position);
-      if (config_.wqe_signature) [[unlikely]] {
-        sign(position.next_wqebb, octowords);
-      }
-      position.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-      return {wqe, octowords};
-    }
-  }
+  Built build_atomic(const Request& request);
+  // `key` is the one that changes, host order.
+  Built build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, std::uint64_t wr_id,
+                  SendFlags flags, Position& position);
 
   Refusal refused_opcode(SendOpcode opcode) const {
     return send_form(opcode).atomic && !config_.device_has_atomics ? Refusal::kNoAtomics : Refusal::kOpcode;
   }
 
-  // What follows the control segment, up to the data. All of it lies in the WQE's first block, but for the operation on
-  // DC, which begins the second one.
-  template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
-  [[gnu::always_inline]] Refusal put_headers(std::byte* wqe, const Request& request) {
-    static_assert(kTransport == SendTransport::kDc || header_bytes(kTransport, kOpcode) <= wqe::kWqebbBytes);
+  template <SendTransport kTransport>
+  bool takes(SendOpcode opcode) const {
+    const auto index = static_cast<std::uint32_t>(opcode);
+    return index < kRecipes && (config_.opcodes >> index & 1) != 0 && transport_has(kTransport, opcode);
+  }
+
+  // What the transport adds after the control segment. False: there is no destination.
+  template <SendTransport kTransport, typename Request>
+  [[gnu::always_inline]] static bool put_transport(std::byte* wqe, const Request& request) {
     std::byte* const at = wqe + wqe::ControlSegment::kBytes;
     if constexpr (kTransport == SendTransport::kDatagram || kTransport == SendTransport::kDc) {
       if (request.destination() == nullptr) [[unlikely]] {
-        return Refusal::kNoDestination;
+        return false;
       }
       if constexpr (kTransport == SendTransport::kDatagram) {
         put_destination(at, *request.destination(), request.remote_qpn(),
@@ -347,11 +246,10 @@ class SendQueue {
     } else if constexpr (kTransport == SendTransport::kXrc) {
       wqe::store(at, wqe::XrcSegment{.srqn = request.remote_srqn()});
     }
-    put_operation<kOpcode>(operation_at<kTransport>(wqe), request);
-    return Refusal::kNone;
+    return true;
   }
 
-  // Where the operation's own segments are.
+  // Where the operation's own segments are: on DC in the second block.
   template <SendTransport kTransport>
   std::byte* operation_at(std::byte* wqe) const {
     std::byte* const at = wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport);
@@ -392,76 +290,60 @@ class SendQueue {
     wqe::internal::store_word<std::uint16_t>(wqe + kOffset, stream);
   }
 
-  template <SendOpcode kOpcode, typename Request>
-  [[gnu::always_inline]] void put_control(std::byte* wqe, unsigned octowords, const Request& request,
-                                          const Position& position) {
-    constexpr SendForm kForm = send_form(kOpcode);
-    wqe::PostedControl control{.wqe_index = static_cast<std::uint16_t>(position.next_wqebb),
-                               .opcode = kForm.opcode,
-                               .qpn_ds = wqe::PostedControl::qpn_part(config_.qpn) + octowords,
-                               .fm_ce_se = fm_ce_se(request.flags(), position.fence)};
-    if constexpr (kForm.immediate) {
-      control.immediate = wqe::internal::big_endian(request.immediate_big_endian());
-    } else if constexpr (kForm.invalidate || kOpcode == SendOpcode::kLocalInvalidate) {
-      control.immediate = request.invalidate_rkey();
-    } else if constexpr (kOpcode == SendOpcode::kBindMemoryWindow) {
-      control.immediate = request.window().old_rkey;
-    }
-    wqe::store(wqe, control);
+  [[gnu::always_inline]] void put_control(std::byte* wqe, wqe::SendOpcode opcode, unsigned octowords, SendFlags flags,
+                                          std::uint32_t immediate_big_endian, const Position& position) const {
+    constexpr std::size_t kImmediateOffset = 12;
+    static_assert(wqe::offset_bits_of(&wqe::PostedControl::immediate) == kImmediateOffset * 8);
+    wqe::store(wqe, wqe::PostedControl{.wqe_index = static_cast<std::uint16_t>(position.next_wqebb),
+                                       .opcode = opcode,
+                                       .qpn_ds = qpn_part_ + octowords,
+                                       .fm_ce_se = fm_ce_se(flags, position.after_umr)});
+    std::memcpy(wqe + kImmediateOffset, &immediate_big_endian, sizeof immediate_big_endian);
+  }
+
+  // The control segment, by a recipe's word (which may have another DS) and what put_short() takes for the flags.
+  [[gnu::always_inline]] void put_front(std::byte* wqe, std::uint64_t control, SendFlags flags,
+                                        std::uint32_t immediate_big_endian, std::uint32_t next_wqebb) const {
+    wqe::internal::store_word(wqe, control | std::uint64_t{static_cast<std::uint16_t>(next_wqebb)} << kIndexShift);
+    std::memcpy(wqe + 8, &short_flags_[flags.bits() & 7], 4);
+    std::memcpy(wqe + 12, &immediate_big_endian, 4);
   }
 
   // Octowords of translation entries of the WQE that binds or invalidates, or kRefused.
-  template <SendOpcode kOpcode, typename Request>
-  unsigned put_umr(std::byte* wqe, const Request& request) {
-    if constexpr (kOpcode == SendOpcode::kBindMemoryWindow) {
-      return put_window(wqe, request.window());
-    } else {
-      return put_window(wqe, WindowBinding{});
-    }
-  }
   unsigned put_window(std::byte* wqe, const WindowBinding& binding);
 
-  // Notes whose WQE it is, and what it asks of the next one.
-  template <SendOpcode kOpcode>
-  [[gnu::always_inline]] void put_slot(std::uint64_t wr_id, Position& position) {
-    constexpr bool kUmr = send_form(kOpcode).umr;
-    constexpr std::uint32_t kCompletion =
-        kOpcode == SendOpcode::kBindMemoryWindow
-            ? static_cast<std::uint32_t>(CompletionOpcode::kBindMemoryWindow)
-            : (kUmr ? static_cast<std::uint32_t>(CompletionOpcode::kLocalInvalidate) : kOpcodeOfCqe);
+  // Notes whose WQE it is. The one after it waits for no key unless the caller says so then.
+  [[gnu::always_inline]] void put_slot(std::uint64_t wr_id, CompletionOpcode completion, Position& position) const {
     ++position.head;
-    slots_[position.next_wqebb & ring_.wqebb_mask()] = {wr_id, position.head, kCompletion};
-    position.fence = kUmr ? kSmallFence : 0;
+    slots_[position.next_wqebb & ring_.wqebb_mask()] = {wr_id, position.head, static_cast<std::uint32_t>(completion)};
+    position.after_umr = 0;
   }
 
   // Puts the check byte into the WQE at `wqebb`.
   void sign(std::uint32_t wqebb, unsigned octowords);
 
-  // Tells the device of all WQEs up to the one at `wqe`, which goes through BlueFlame if it is the only one. (Half of a
-  // lone control segment goes with the doorbell anyway.)
-  [[gnu::always_inline]] void publish(const std::byte* wqe, unsigned octowords, bool single) {
-    const doorbell::QueueRecord<> record(config_.record);
-    if (exclusive_ != nullptr) [[likely]] {
-      if (single && octowords > 1) [[likely]] {
-        doorbell::submit_blueflame(record, position_.next_wqebb, *exclusive_, wqe, octowords * wqe::kOctowordBytes,
-                                   {ring_.begin(), ring_.end()});
-      } else {
-        doorbell::submit(record, position_.next_wqebb, *exclusive_, wqe);
-      }
-    } else {
-      publish_shared(wqe);
-    }
-  }
-  void publish_shared(const std::byte* wqe);
+  // Tells the device of the WQE at `wqe`, the only one since the last time. True.
+  bool publish_one(const std::byte* wqe, unsigned octowords);
+  // As publish_one(), for a WQE of one block and more than a control segment.
+  [[gnu::always_inline]] void publish_block(const std::byte* wqe);
+  // Tells the device of all WQEs up to the one at `wqe`.
+  void publish_list(const std::byte* wqe);
 
-  Config config_;
+  // What posting reads and writes, then what it seldom reads, then what completing writes: a cache line or more each.
   SendRing ring_;
   std::unique_ptr<Slot[]> slots_;
-  doorbell::ExclusiveRegister<>* exclusive_ = nullptr;  // of config_.uar, if it is one
-  std::uint64_t fm_ce_se_ = 0;
-  std::uint32_t usable_requests_ = 0;
-  std::uint32_t seen_tail_ = 0;  // what the poster last saw of tail_
   Position position_;
+  std::uint32_t short_until_ = 0;  // requests before this one have room, and wait for nothing: put_short() may take them
+  doorbell::QueueRecord<> record_{nullptr};
+  doorbell::ExclusiveRegister<>* blueflame_ = nullptr;  // of config_.uar, if it is exclusive and has BlueFlame
+  std::array<std::uint32_t, 8> short_flags_{};          // second word of the control segment, by flags
+  std::array<Recipe, kRecipes> recipes_{};
+  std::uint32_t qpn_part_ = 0;
+  std::uint32_t max_sge_ = 0;
+  std::array<FlagBytes, 2> fm_ce_se_{};  // [after a UMR][flags]
+  std::uint32_t usable_requests_ = 0;
+  Post post_ = nullptr;  // for the queue's transport
+  Config config_;
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
 };
 

@@ -46,8 +46,21 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
   return binds ? wqe::kTranslationAlignOctowords : 0;
 }
 
-[[gnu::noinline]] void SendQueue::publish_shared(const std::byte* wqe) {
-  doorbell::submit(doorbell::QueueRecord<>(config_.record), position_.next_wqebb, *config_.uar.shared_register(), wqe);
+SendQueue::Built SendQueue::build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key,
+                                      std::uint64_t wr_id, SendFlags flags, Position& position) {
+  std::byte* const wqe = ring_.wqebb(position.next_wqebb);
+  const unsigned entries = put_window(wqe, binding);
+  if (entries == SendRing::kRefused) {
+    return {.refusal = Refusal::kWindow};
+  }
+  const SendForm form = send_form(opcode);
+  const unsigned octowords =
+      static_cast<unsigned>(header_bytes(config_.transport, opcode) / wqe::kOctowordBytes) + entries;
+  put_control(wqe, form.opcode, octowords, flags, wqe::internal::big_endian(key), position);
+  put_slot(wr_id, form.completion, position);
+  position.after_umr = 1;
+  position.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
+  return {wqe, octowords};
 }
 
 void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) {
@@ -69,6 +82,23 @@ void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) {
   wqe[kSignatureOffset] = ~static_cast<std::byte>(folded);  // it was zero so far
 }
 
+void SendBuilder::change_window(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key,
+                                std::uint64_t wr_id, SendFlags flags) {
+  if (!may_begin(opcode)) {
+    return;
+  }
+  const std::uint32_t first = position_.next_wqebb;
+  const SendQueue::Built built = queue_->build_umr(opcode, binding, key, wr_id, flags, position_);
+  if (built.octowords == 0) {
+    return refuse(built.refusal);
+  }
+  if (queue_->config_.wqe_signature) {
+    queue_->sign(first, built.octowords);
+  }
+  last_ = built.wqe;
+  octowords_ = built.octowords;
+}
+
 void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
   constexpr std::size_t kIndexOffset = 1;  // two bytes in front of the opcode
   static_assert(wqe::offset_bits_of(&wqe::ControlSegment::wqe_index) == kIndexOffset * 8);
@@ -77,8 +107,8 @@ void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
   if (refusal_ != Refusal::kNone) {
     return;
   }
-  if (!queue.has_room(position_)) {
-    return refuse(queue.usable_requests_ == 0 ? Refusal::kState : Refusal::kFull);
+  if (!queue.has_room(position_.head)) {
+    return refuse(queue.refused_room());
   }
   const unsigned octowords = static_cast<std::uint8_t>(wqe[7]) & wqe::kMaxDsOctowords;
   if (octowords == 0 || octowords * wqe::kOctowordBytes > queue.config_.max_wqe_bytes) {
@@ -95,10 +125,7 @@ void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
   if (queue.config_.wqe_signature) {
     to[8] = std::byte{0};  // what sign() starts from
   }
-  ++position_.head;
-  position_.fence = 0;
-  queue.slots_[position_.next_wqebb & queue.ring_.wqebb_mask()] = {
-      wr_id, position_.head, static_cast<std::uint32_t>(CompletionOpcode::kRawWqe)};
+  queue.put_slot(wr_id, CompletionOpcode::kRawWqe, position_);
   wqe_ = to;
   octowords_ = octowords;
   end_request();  // it is whole

@@ -17,6 +17,7 @@
 
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
+#include "driver/data_segments.h"
 #include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
@@ -59,7 +60,7 @@ class SharedReceiveQueue {
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out (its count would mean 2 GiB to the device); a list that does not fill the WQE ends
   // with a terminator.
-  Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+  [[gnu::always_inline]] Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
     if (sges.size() > config_.max_sge) [[unlikely]] {
       return Refusal::kSges;
     }
@@ -67,21 +68,9 @@ class SharedReceiveQueue {
     if (next == kNone) [[unlikely]] {
       return config_.max_requests == 0 ? Refusal::kState : Refusal::kFull;
     }
-    std::byte* at = wqe(head_) + wqe::SrqNextSegment::kBytes;
-    std::uint32_t used = 0;
-    for (const Sge& sge : sges) {
-      if (sge.length_bytes - 1 >= wqe::kMaxDataSegmentBytes) [[unlikely]] {
-        if (sge.length_bytes != 0) {
-          return Refusal::kLength;
-        }
-        continue;
-      }
-      wqe::store(at, wqe::DataSegment{.byte_count = sge.length_bytes, .lkey = sge.lkey, .address = sge.address});
-      at += wqe::DataSegment::kBytes;
-      ++used;
-    }
-    if (used < config_.max_sge) {
-      wqe::store(at, wqe::kTerminator);
+    std::byte* const at = wqe(head_) + wqe::SrqNextSegment::kBytes;
+    if (!put_receive_data(at, sges, config_.max_sge)) [[unlikely]] {
+      return Refusal::kLength;
     }
     slots_[head_].wr_id = wr_id;
     head_ = next;

@@ -45,15 +45,13 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* completions) {
   const std::lock_guard guard(object.lock);
   Cq& native = *object.cq;
   const std::uint32_t before = native.consumer_index();
-  int taken_count = 0;
-  TakenCqe taken;
-  while (taken_count < count && native.take_next(taken)) {
-    fill(taken, completions[taken_count++]);
-  }
+  ibv_wc* to = completions;
+  const std::size_t taken = native.take_all(count < 0 ? 0 : static_cast<std::size_t>(count),
+                                            [&](const TakenCqe& cqe) { fill(cqe, *to++); });
   if (native.consumer_index() != before) {
     native.publish_consumer_index();
   }
-  return taken_count;
+  return static_cast<int>(taken);
 }
 
 // Takes no lock: it may be called between start_poll and end_poll.

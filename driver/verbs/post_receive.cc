@@ -1,6 +1,5 @@
 // ibv_post_recv() and ibv_post_srq_recv().
 #include <cerrno>
-#include <mutex>
 
 #include "driver/verbs/queue_objects.h"
 
@@ -10,7 +9,7 @@ namespace {
 [[gnu::cold]] int errno_for(Refusal refusal) { return refusal == Refusal::kFull ? ENOMEM : EINVAL; }
 
 template <typename Queue>
-int post_list(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+[[gnu::noinline]] int post_list(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
   Refusal refusal = Refusal::kNone;
   ibv_recv_wr* at = requests;
   for (; at != nullptr; at = at->next) {
@@ -29,6 +28,29 @@ int post_list(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
   return 0;
 }
 
+// Quick for a single request.
+template <typename Queue>
+[[gnu::always_inline]] inline int post(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  if (requests == nullptr || requests->next != nullptr ||
+      queue.put(requests->wr_id, sges_of(requests->sg_list, static_cast<unsigned>(requests->num_sge))) !=
+          Refusal::kNone) [[unlikely]] {
+    return post_list(queue, requests, bad);
+  }
+  queue.publish();
+  return 0;
+}
+
+template <typename Queue>
+[[gnu::always_inline]] inline int post_under(QueueLock& lock, Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
+  if (!lock.needed()) {
+    return post(queue, requests, bad);
+  }
+  lock.spinlock().lock();
+  const int result = post(queue, requests, bad);
+  lock.spinlock().unlock();
+  return result;
+}
+
 }  // namespace
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* requests, ibv_recv_wr** bad) {
@@ -37,14 +59,12 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* requests, ibv_recv_wr** bad) {
     *bad = requests;
     return ENOMEM;
   }
-  const std::lock_guard guard(object.receive_lock);
-  return post_list(*object.receive, requests, bad);
+  return post_under(object.receive_lock, *object.receive, requests, bad);
 }
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* requests, ibv_recv_wr** bad) {
   SrqObject& object = object_of(srq);
-  const std::lock_guard guard(object.lock);
-  return post_list(*object.queue, requests, bad);
+  return post_under(object.lock, *object.queue, requests, bad);
 }
 
 }  // namespace umlx5::verbs

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "driver/ah.h"
+#include "driver/send_post.h"
 #include "driver/verbs/queue_objects.h"
 #include "driver/verbs/report.h"
 
@@ -77,21 +78,36 @@ struct RequestList {
   void advance() { at = at->next; }
 };
 
-template <SendTransport kTransport, bool kLocked>
-int post_as(QpObject& qp, ibv_send_wr* requests, ibv_send_wr** bad) {
-  if constexpr (kLocked) {
-    qp.send_lock.spinlock().lock();
-  }
+template <SendTransport kTransport>
+[[gnu::noinline]] int post_list(SendQueue& queue, ibv_send_wr* requests, ibv_send_wr** bad) {
   RequestList list{requests};
-  const Refusal refusal = qp.send->post_from<kTransport>(list);
-  if constexpr (kLocked) {
-    qp.send_lock.spinlock().unlock();
-  }
+  const Refusal refusal = queue.post_from<kTransport>(list);
   if (refusal != Refusal::kNone) [[unlikely]] {
     *bad = list.at;
     return errno_for(refusal);
   }
   return 0;
+}
+
+template <SendTransport kTransport>
+[[gnu::always_inline]] inline int post(SendQueue& queue, ibv_send_wr* requests, ibv_send_wr** bad) {
+  const bool alone = requests != nullptr && requests->next == nullptr;
+  if (alone && queue.post_short<kTransport>(VerbsRequest(*requests))) [[likely]] {
+    return 0;
+  }
+  return post_list<kTransport>(queue, requests, bad);
+}
+
+template <SendTransport kTransport, bool kLocked>
+int post_as(QpObject& qp, ibv_send_wr* requests, ibv_send_wr** bad) {
+  if constexpr (!kLocked) {
+    return post<kTransport>(*qp.send, requests, bad);
+  } else {
+    qp.send_lock.spinlock().lock();
+    const int result = post<kTransport>(*qp.send, requests, bad);
+    qp.send_lock.spinlock().unlock();
+    return result;
+  }
 }
 
 template <SendTransport kTransport>

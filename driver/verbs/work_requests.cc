@@ -95,18 +95,19 @@ struct Steps {
     request.compare_add_value = add;
     begin<SendOpcode::kFetchAdd>(qp, request);
   }
-  static void local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
-    StagedRequest request = request_of(qp);
-    request.immediate_or_rkey = rkey;
-    begin<SendOpcode::kLocalInvalidate>(qp, request);
-  }
-  static void bind_mw(ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bind_info* info) {
-    StagedRequest request = request_of(qp);
-    request.binding = window_of(*window, rkey, *info);
-    request.binding.type_2 = true;  // whatever the window says: type 1 has ibv_bind_mw()
-    begin<SendOpcode::kBindMemoryWindow>(qp, request);
-  }
 };
+
+void local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+  object_of(qp).builder.change_window(SendOpcode::kLocalInvalidate, WindowBinding{}, rkey, qp->wr_id,
+                                      SendFlags::from_bits(qp->wr_flags));
+}
+
+void bind_mw(ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  WindowBinding binding = window_of(*window, rkey, *info);
+  binding.type_2 = true;  // whatever the window says: type 1 has ibv_bind_mw()
+  object_of(qp).builder.change_window(SendOpcode::kBindMemoryWindow, binding, binding.old_rkey, qp->wr_id,
+                                      SendFlags::from_bits(qp->wr_flags));
+}
 
 void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
   const Sge sge{.address = address, .length_bytes = length, .lkey = lkey};
@@ -182,8 +183,8 @@ void set_connected(ibv_qp_ex& ex, bool reliable) {
   ex.wr_send_inv = S::send_inv;
   ex.wr_rdma_write = S::rdma_write;
   ex.wr_rdma_write_imm = S::rdma_write_imm;
-  ex.wr_local_inv = S::local_inv;
-  ex.wr_bind_mw = S::bind_mw;
+  ex.wr_local_inv = local_inv;
+  ex.wr_bind_mw = bind_mw;
   if (reliable) {
     ex.wr_rdma_read = S::rdma_read;
     ex.wr_atomic_cmp_swp = S::compare_swap;

@@ -66,7 +66,7 @@ TEST(SendBuilder, SameBytesAsWholeRequestsFromEveryBlock) {
     ASSERT_TRUE(whole.qp->post_send(requests));
     SendBuilder builder(&steps.qp->send_queue());
     builder.start();
-    builder.begin<SendTransport::kConnected, SendOpcode::kLocalInvalidate>({.id = 1, .immediate_or_rkey = 0x99});
+    builder.change_window(SendOpcode::kLocalInvalidate, {}, 0x99, 1, {});
     builder.begin<SendTransport::kConnected, SendOpcode::kRdmaWrite>(
         {.id = 2, .remote_address_value = 0x77, .rkey_value = 0x88});
     builder.set_sges(sges);
@@ -112,7 +112,7 @@ TEST(SendBuilder, FullAbortedAndUnusable) {
   }
   EXPECT_EQ(builder.complete(), Refusal::kFull);
   builder.start();
-  builder.begin<SendTransport::kConnected, SendOpcode::kLocalInvalidate>({});
+  builder.change_window(SendOpcode::kLocalInvalidate, {}, 0, 0, {});
   builder.abort();
   EXPECT_EQ(c.send_record(), 0u);
   // The fence that the aborted request asked for is gone with it.
