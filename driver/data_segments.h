@@ -50,10 +50,10 @@ namespace umlx5 {
   return true;
 }
 
-// As put_receive_list(), quick for the list of one.
-[[gnu::always_inline]] inline bool put_receive_data(std::byte* at, std::span<const Sge> sges, std::uint32_t max_sge) {
-  if (sges.size() != 1 || !put_data_segment(at, sges.front())) [[unlikely]] {
-    return put_receive_list(at, sges, max_sge);
+// The same for a list of one that can be said as it is; false: it cannot.
+[[gnu::always_inline]] inline bool put_receive_data(std::byte* at, const Sge& sge, std::uint32_t max_sge) {
+  if (max_sge == 0 || !put_data_segment(at, sge)) [[unlikely]] {
+    return false;
   }
   if (max_sge != 1) {
     wqe::store(at + wqe::DataSegment::kBytes, wqe::kTerminator);

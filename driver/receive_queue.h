@@ -12,7 +12,6 @@
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
 #include "driver/data_segments.h"
-#include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
 
@@ -49,25 +48,33 @@ class ReceiveQueue {
     doorbell::QueueRecord<>(config_.record).publish_receive(0);
   }
 
-  PostResult post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
+  PostResult post(std::span<const RecvWr> requests);
 
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out; a list that does not fill the WQE ends with a terminator.
-  [[gnu::always_inline]] Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+  Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
     if (!has_room()) [[unlikely]] {
       return usable_requests_ == 0 ? Refusal::kState : Refusal::kFull;
     }
     if (sges.size() > config_.max_sge) [[unlikely]] {
       return Refusal::kSges;
     }
-    const std::uint32_t slot = head_ & wqe_mask_;
-    std::byte* const at = config_.ring + (std::size_t{slot} << config_.wqe_bytes_log2);
-    if (!put_receive_data(at, sges, config_.max_sge)) [[unlikely]] {
+    if (!put_receive_list(next_wqe(), sges, config_.max_sge)) [[unlikely]] {
       return Refusal::kLength;
     }
-    wr_ids_[slot] = wr_id;
-    ++head_;
+    count_in(wr_id);
     return Refusal::kNone;
+  }
+  // put() of what nearly all requests are: one SGE, and room is known. False: it is not that, and put() has to look.
+  [[gnu::always_inline]] bool put_short(std::uint64_t wr_id, std::span<const Sge> sges) {
+    if (static_cast<std::int32_t>(room_until_ - head_) <= 0 || sges.size() != 1) [[unlikely]] {
+      return false;
+    }
+    if (!put_receive_data(next_wqe(), sges.front(), config_.max_sge)) [[unlikely]] {
+      return false;
+    }
+    count_in(wr_id);
+    return true;
   }
   void publish() { doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), head_); }
   // Publishes there from now on, beginning with what has been posted. Not while anybody posts.
@@ -92,6 +99,13 @@ class ReceiveQueue {
   bool usable() const { return usable_requests_ != 0; }
 
  private:
+  std::byte* next_wqe() const {
+    return config_.ring + (std::size_t{head_ & wqe_mask_} << config_.wqe_bytes_log2);
+  }
+  [[gnu::always_inline]] void count_in(std::uint64_t wr_id) {
+    wr_ids_[head_ & wqe_mask_] = wr_id;
+    ++head_;
+  }
   bool has_room() { return static_cast<std::int32_t>(room_until_ - head_) > 0 || find_room(); }
   // Looks at what has completed meanwhile.
   [[gnu::noinline]] bool find_room() {

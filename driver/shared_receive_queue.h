@@ -18,7 +18,6 @@
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
 #include "driver/data_segments.h"
-#include "driver/post_receives.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
 
@@ -55,12 +54,12 @@ class SharedReceiveQueue {
     return true;
   }
 
-  PostResult post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
+  PostResult post(std::span<const RecvWr> requests);
 
   // The two halves of post(), for requests of another form: put() each, then publish() if any was taken.
   // An entry of no bytes is left out (its count would mean 2 GiB to the device); a list that does not fill the WQE ends
   // with a terminator.
-  [[gnu::always_inline]] Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
+  Refusal put(std::uint64_t wr_id, std::span<const Sge> sges) {
     if (sges.size() > config_.max_sge) [[unlikely]] {
       return Refusal::kSges;
     }
@@ -68,14 +67,23 @@ class SharedReceiveQueue {
     if (next == kNone) [[unlikely]] {
       return config_.max_requests == 0 ? Refusal::kState : Refusal::kFull;
     }
-    std::byte* const at = wqe(head_) + wqe::SrqNextSegment::kBytes;
-    if (!put_receive_data(at, sges, config_.max_sge)) [[unlikely]] {
+    if (!put_receive_list(wqe(head_) + wqe::SrqNextSegment::kBytes, sges, config_.max_sge)) [[unlikely]] {
       return Refusal::kLength;
     }
-    slots_[head_].wr_id = wr_id;
-    head_ = next;
-    ++counter_;
+    count_in(wr_id, next);
     return Refusal::kNone;
+  }
+  // put() of what nearly all requests are: one SGE. False: it is not that, or there is no room, and put() has to look.
+  [[gnu::always_inline]] bool put_short(std::uint64_t wr_id, std::span<const Sge> sges) {
+    const std::uint32_t next = slots_[head_].next.load(std::memory_order_acquire);
+    if (next == kNone || sges.size() != 1) [[unlikely]] {
+      return false;
+    }
+    if (!put_receive_data(wqe(head_) + wqe::SrqNextSegment::kBytes, sges.front(), config_.max_sge)) [[unlikely]] {
+      return false;
+    }
+    count_in(wr_id, next);
+    return true;
   }
   void publish() { doorbell::submit_receive(doorbell::QueueRecord<>(config_.record), counter_); }
 
@@ -109,6 +117,11 @@ class SharedReceiveQueue {
     std::atomic<std::uint32_t> next{kNone};
   };
 
+  [[gnu::always_inline]] void count_in(std::uint64_t wr_id, std::uint32_t next) {
+    slots_[head_].wr_id = wr_id;
+    head_ = next;
+    ++counter_;
+  }
   std::byte* wqe(std::uint32_t index) const { return config_.ring + (std::size_t{index} << config_.wqe_bytes_log2); }
   void put_link(std::uint32_t index, std::uint32_t next) {
     wqe::store(wqe(index), wqe::SrqNextSegment{.next_wqe_index = static_cast<std::uint16_t>(next)});

@@ -31,13 +31,13 @@ template <typename Queue>
 // Quick for a single request.
 template <typename Queue>
 [[gnu::always_inline]] inline int post(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
-  if (requests == nullptr || requests->next != nullptr ||
-      queue.put(requests->wr_id, sges_of(requests->sg_list, static_cast<unsigned>(requests->num_sge))) !=
-          Refusal::kNone) [[unlikely]] {
-    return post_list(queue, requests, bad);
+  const bool alone = requests != nullptr && requests->next == nullptr;
+  if (alone && queue.put_short(requests->wr_id, sges_of(requests->sg_list, static_cast<unsigned>(requests->num_sge))))
+      [[likely]] {
+    queue.publish();
+    return 0;
   }
-  queue.publish();
-  return 0;
+  return post_list(queue, requests, bad);
 }
 
 template <typename Queue>

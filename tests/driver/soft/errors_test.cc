@@ -383,7 +383,7 @@ TEST_P(ErrorsTest, OpcodeThatTheDeviceDoesNotKnow) {
   pair.b->post(RecvWr{.wr_id = 20, .sges = {&landing, 1}});
   const auto sends = a.wait_sends(3);
   ASSERT_EQ(text(sends), "1 ok, 2 02/69, 3 05/f5");
-  expect_failed(sends[1], kLocalOperation, *a.qp, "SEND");  // what an opcode without a name is called
+  expect_failed(sends[1], kLocalOperation, *a.qp, "RDMA_WRITE");
   EXPECT_EQ(text(a.wait_receives(2)), "10 05/f9, 11 05/f9");
   expect_dead(a);
   EXPECT_EQ(pair.b->state(), QpState::kRts);

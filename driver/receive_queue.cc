@@ -1,11 +1,12 @@
 // Posting to a receive queue of either kind.
-#pragma once
+#include "driver/receive_queue.h"
 
 #include <span>
 
-#include "driver/work_request.h"
+#include "driver/shared_receive_queue.h"
 
 namespace umlx5 {
+namespace {
 
 // Posts `requests` by put() and publish() of `queue`, until one is refused.
 template <typename Queue>
@@ -28,11 +29,17 @@ template <typename Queue>
 // The same, quick for a single request.
 template <typename Queue>
 [[gnu::always_inline]] inline PostResult post_receives(Queue& queue, std::span<const RecvWr> requests) {
-  if (requests.size() != 1 || queue.put(requests.front().wr_id, requests.front().sges) != Refusal::kNone) [[unlikely]] {
-    return post_receive_list(queue, requests);
+  if (requests.size() == 1 && queue.put_short(requests.front().wr_id, requests.front().sges)) [[likely]] {
+    queue.publish();
+    return {.posted = 1};
   }
-  queue.publish();
-  return {.posted = 1};
+  return post_receive_list(queue, requests);
 }
+
+}  // namespace
+
+PostResult ReceiveQueue::post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
+
+PostResult SharedReceiveQueue::post(std::span<const RecvWr> requests) { return post_receives(*this, requests); }
 
 }  // namespace umlx5
