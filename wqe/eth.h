@@ -1,5 +1,5 @@
-// The Ethernet segment of raw-packet and TSO sends; the packet's first bytes are inlined in it.
-// Source: mlx5dv.h struct mlx5_wqe_eth_seg.
+// The Ethernet segment of raw-packet and TSO sends; the packet's first bytes are inlined in it, or a VLAN tag that the
+// device inserts. Source: mlx5dv.h struct mlx5_wqe_eth_seg; for the tag <linux/mlx5/qp.h>.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ struct EthernetSegment {
   bool l3_checksum{};
   bool l4_checksum{};
   std::uint16_t mss_bytes{};  // TSO: payload bytes of each packet
+  bool insert_vlan{};         // the tag's two bytes of TCI are inlined, and no header
   std::uint16_t inline_header_bytes{};
 
   static constexpr std::string_view kName = "eth";
@@ -26,14 +27,16 @@ struct EthernetSegment {
       Fields{Field{"l4_csum", &EthernetSegment::l4_checksum, bits(4, 31, 31)},
              Field{"l3_csum", &EthernetSegment::l3_checksum, bits(4, 30, 30)},
              Field{"mss", &EthernetSegment::mss_bytes, bytes(6, 2), Format::kDecimal},
-             Field{"inline_header", &EthernetSegment::inline_header_bytes, bytes(12, 2), Format::kDecimal}};
+             Field{"insert_vlan", &EthernetSegment::insert_vlan, bits(12, 31, 31)},
+             Field{"inline_header", &EthernetSegment::inline_header_bytes, bits(12, 30, 16), Format::kDecimal}};
 
-  // Octowords of the segment with its inlined header; two header bytes fit in the first.
+  constexpr std::size_t inlined_bytes() const { return insert_vlan ? 2 : inline_header_bytes; }
+  // Octowords of the segment with its inlined bytes; two fit in the first.
   constexpr std::size_t wire_octowords() const {
-    return inline_header_bytes <= kBytes - kInlineOffset ? 1 : octowords_for(kInlineOffset + inline_header_bytes);
+    return inlined_bytes() <= kBytes - kInlineOffset ? 1 : octowords_for(kInlineOffset + inlined_bytes());
   }
 };
 static_assert(layout_is_valid<EthernetSegment>());
-static_assert(offset_bits_of(&EthernetSegment::inline_header_bytes) == 12 * 8);
+static_assert(offset_bits_of(&EthernetSegment::insert_vlan) == 12 * 8);
 
 }  // namespace umlx5::wqe

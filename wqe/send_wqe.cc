@@ -59,7 +59,7 @@ Result take_eth(Cursor& cursor, SendWqe& wqe) {
   if (!cursor.has(wire_bytes)) {
     return reject("DS ends inside the Ethernet segment's inline header");
   }
-  wqe.eth_inline_header = cursor.rest().subspan(EthernetSegment::kInlineOffset, wqe.eth.inline_header_bytes);
+  wqe.eth_inline_header = cursor.rest().subspan(EthernetSegment::kInlineOffset, wqe.eth.inlined_bytes());
   wqe.has_eth = true;
   cursor.skip(wire_bytes);
   return {};

@@ -107,7 +107,7 @@ struct SendWqe {
   std::uint32_t xrc_srqn = 0;
   AddressVector address_vector;
   EthernetSegment eth;
-  std::span<const std::byte> eth_inline_header;  // first bytes of the packet
+  std::span<const std::byte> eth_inline_header;  // first bytes of the packet, or the TCI of a VLAN tag to insert
   RemoteAddressSegment remote_address;
   AtomicOperands atomic;
   DataList data;                    // gather list; for RDMA_READ and atomics the scatter list

@@ -63,7 +63,7 @@ static_assert(offset_bits_of(&AddressVector::remote_gid) == offsetof(mlx5_wqe_av
 
 static_assert(offset_bits_of(&EthernetSegment::l4_checksum) == offsetof(mlx5_wqe_eth_seg, cs_flags) * 8);
 static_assert(offset_bits_of(&EthernetSegment::mss_bytes) == offsetof(mlx5_wqe_eth_seg, mss) * 8);
-static_assert(offset_bits_of(&EthernetSegment::inline_header_bytes) == offsetof(mlx5_wqe_eth_seg, inline_hdr_sz) * 8);
+static_assert(offset_bits_of(&EthernetSegment::insert_vlan) == offsetof(mlx5_wqe_eth_seg, inline_hdr_sz) * 8);
 static_assert(EthernetSegment::kInlineOffset == offsetof(mlx5_wqe_eth_seg, inline_hdr_start));
 
 static_assert(UmrControlSegment::kBytes == sizeof(mlx5_wqe_umr_ctrl_seg));
@@ -288,6 +288,8 @@ TEST(EthernetSegment, Bytes) {
   EXPECT_EQ(EthernetSegment{.inline_header_bytes = 2}.wire_octowords(), 1u);
   EXPECT_EQ(EthernetSegment{.inline_header_bytes = 18}.wire_octowords(), 2u);
   EXPECT_EQ(EthernetSegment{.inline_header_bytes = 19}.wire_octowords(), 3u);
+  EXPECT_EQ(hex(stored(EthernetSegment{.insert_vlan = true})), "00000000 00000000 00000000 80000000");
+  EXPECT_EQ(EthernetSegment{.insert_vlan = true}.inlined_bytes(), 2u);
 }
 
 TEST(UmrControlSegment, Bytes) {

@@ -172,6 +172,13 @@ struct GeneralCapabilities {
   bool dp_ordering_ooo_all_rc{};
   std::uint8_t log_max_xrcd{};
   std::uint8_t log_max_rmp{};
+  bool nic_flow_table{};
+  std::uint8_t log_max_rq{};
+  std::uint8_t log_max_sq{};
+  std::uint8_t log_max_tir{};
+  std::uint8_t log_max_tis{};
+  std::uint8_t log_max_rqt{};
+  std::uint8_t log_max_rqt_size{};  // queues of one table
   bool aes_xts_single_block_le_tweak{};
   bool aes_xts_multi_block_be_tweak{};
   std::uint64_t general_obj_types{};
@@ -283,6 +290,13 @@ struct GeneralCapabilities {
       Field{"dp_ordering_ooo_all_dc", &GeneralCapabilities::dp_ordering_ooo_all_dc, bits(0x64, 12, 12)},
       Field{"dp_ordering_ooo_all_rc", &GeneralCapabilities::dp_ordering_ooo_all_rc, bits(0x64, 11, 11)},
       Field{"log_max_xrcd", &GeneralCapabilities::log_max_xrcd, bits(0x64, 4, 0), Format::kDecimal},
+      Field{"nic_flow_table", &GeneralCapabilities::nic_flow_table, bits(0x34, 25, 25)},
+      Field{"log_max_rq", &GeneralCapabilities::log_max_rq, bits(0x6c, 28, 24), Format::kDecimal},
+      Field{"log_max_sq", &GeneralCapabilities::log_max_sq, bits(0x6c, 20, 16), Format::kDecimal},
+      Field{"log_max_tir", &GeneralCapabilities::log_max_tir, bits(0x6c, 12, 8), Format::kDecimal},
+      Field{"log_max_tis", &GeneralCapabilities::log_max_tis, bits(0x6c, 4, 0), Format::kDecimal},
+      Field{"log_max_rqt", &GeneralCapabilities::log_max_rqt, bits(0x70, 20, 16), Format::kDecimal},
+      Field{"log_max_rqt_size", &GeneralCapabilities::log_max_rqt_size, bits(0x70, 12, 8), Format::kDecimal},
       Field{"log_max_rmp", &GeneralCapabilities::log_max_rmp, bits(0x70, 28, 24), Format::kDecimal},
       Field{"aes_xts_single_block_le_tweak", &GeneralCapabilities::aes_xts_single_block_le_tweak, bits(0x7c, 14, 14)},
       Field{"aes_xts_multi_block_be_tweak", &GeneralCapabilities::aes_xts_multi_block_be_tweak, bits(0x7c, 13, 13)},
@@ -402,6 +416,52 @@ struct DeviceMemoryCapabilities {
 };
 static_assert(layout_is_valid<DeviceMemoryCapabilities>());
 static_assert(offset_bits_of(&DeviceMemoryCapabilities::memic_operations) == 0x40 * 8);
+
+// Ethernet offloads (per_protocol_networking_offload_caps).
+struct EthernetCapabilities {
+  bool csum_cap{};
+  bool vlan_cap{};
+  bool wqe_vlan_insert{};
+  std::uint8_t max_lso_cap{};      // bytes of a large send, 2^n
+  std::uint8_t wqe_inline_mode{};  // 0: L2 headers are inlined in WQEs, 1: the vport says, 2: none need be
+  std::uint8_t rss_ind_tbl_cap{};  // queues of a table, 2^n
+  bool tunnel_stateless_vxlan{};
+  static constexpr std::string_view kName = "ethernet";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields =
+      Fields{Field{"csum_cap", &EthernetCapabilities::csum_cap, bits(0x0, 31, 31)},
+             Field{"vlan_cap", &EthernetCapabilities::vlan_cap, bits(0x0, 30, 30)},
+             Field{"wqe_vlan_insert", &EthernetCapabilities::wqe_vlan_insert, bits(0x0, 24, 24)},
+             Field{"max_lso_cap", &EthernetCapabilities::max_lso_cap, bits(0x0, 20, 16), Format::kDecimal},
+             Field{"wqe_inline_mode", &EthernetCapabilities::wqe_inline_mode, bits(0x0, 13, 12)},
+             Field{"rss_ind_tbl_cap", &EthernetCapabilities::rss_ind_tbl_cap, bits(0x0, 11, 8), Format::kDecimal},
+             Field{"tunnel_stateless_vxlan", &EthernetCapabilities::tunnel_stateless_vxlan, bits(0x0, 0, 0)}};
+};
+static_assert(layout_is_valid<EthernetCapabilities>());
+
+// Flow tables (flow_table_nic_cap): of what the port receives.
+struct FlowTableCapabilities {
+  bool nic_receive_ft_support{};
+  bool nic_receive_flow_modify_en{};
+  bool nic_receive_modify_root{};
+  std::uint8_t nic_receive_log_max_ft_size{};
+  std::uint8_t nic_receive_max_ft_level{};
+  std::uint8_t nic_receive_log_max_ft_num{};
+  std::uint8_t nic_receive_log_max_destination{};
+  static constexpr std::string_view kName = "flow_table";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields = Fields{
+      Field{"ft_support", &FlowTableCapabilities::nic_receive_ft_support, bits(0x40, 31, 31)},
+      Field{"flow_modify_en", &FlowTableCapabilities::nic_receive_flow_modify_en, bits(0x40, 28, 28)},
+      Field{"modify_root", &FlowTableCapabilities::nic_receive_modify_root, bits(0x40, 27, 27)},
+      Field{"log_max_ft_size", &FlowTableCapabilities::nic_receive_log_max_ft_size, bits(0x44, 29, 24),
+            Format::kDecimal},
+      Field{"max_ft_level", &FlowTableCapabilities::nic_receive_max_ft_level, bits(0x44, 7, 0), Format::kDecimal},
+      Field{"log_max_ft_num", &FlowTableCapabilities::nic_receive_log_max_ft_num, bits(0x4c, 7, 0), Format::kDecimal},
+      Field{"log_max_destination", &FlowTableCapabilities::nic_receive_log_max_destination, bits(0x50, 7, 0),
+            Format::kDecimal}};
+};
+static_assert(layout_is_valid<FlowTableCapabilities>());
 
 // RoCE capabilities (roce_cap).
 struct RoceCapabilities {
