@@ -25,10 +25,11 @@ constexpr void for_each_header(PacketRef& packet, Visitor&& visit) {
   visit(kAtomicAckEth, packet.atomic_ack_eth);
   visit(kImmDt, packet.imm_dt);
   visit(kIeth, packet.ieth);
+  visit(kFeth, packet.feth);
 }
 
 // Sets of transports that have an operation.
-enum Transports : std::uint8_t { kReliable, kConnected, kAll };
+enum Transports : std::uint8_t { kReliable, kConnected, kAll, kAllAndFrame };
 
 constexpr bool contains(Transports set, Transport transport) {
   switch (transport) {
@@ -39,7 +40,9 @@ constexpr bool contains(Transports set, Transport transport) {
     case Transport::kUc:
       return set != kReliable;
     case Transport::kUd:
-      return set == kAll;
+      return set >= kAll;
+    case Transport::kFrame:
+      return set == kAllAndFrame;
   }
   return false;
 }
@@ -47,9 +50,9 @@ constexpr bool contains(Transports set, Transport transport) {
 constexpr std::array kTransports = {
     std::pair{Transport::kRc, std::string_view{"RC"}}, std::pair{Transport::kUc, std::string_view{"UC"}},
     std::pair{Transport::kUd, std::string_view{"UD"}}, std::pair{Transport::kXrc, std::string_view{"XRC"}},
-    std::pair{Transport::kDc, std::string_view{"DC"}}};
+    std::pair{Transport::kDc, std::string_view{"DC"}}, std::pair{Transport::kFrame, std::string_view{"frame"}}};
 
-// An operation as it is for RC; UD, XRC and DC put one header in front of these.
+// An operation as it is for RC; UD, XRC, DC and frames put one header in front of these.
 struct OperationRow {
   Operation operation;
   std::string_view name;
@@ -69,7 +72,7 @@ constexpr std::array kOperations = {
     OperationRow{Operation::kSendLast, "SEND_LAST", kConnected, Kind::kSend, Position::kLast, true, true, kNoHeaders},
     OperationRow{Operation::kSendLastWithImmediate, "SEND_LAST_WITH_IMMEDIATE", kConnected, Kind::kSend,
                  Position::kLast, true, true, kImmDt},
-    OperationRow{Operation::kSendOnly, "SEND_ONLY", kAll, Kind::kSend, Position::kOnly, true, true, kNoHeaders},
+    OperationRow{Operation::kSendOnly, "SEND_ONLY", kAllAndFrame, Kind::kSend, Position::kOnly, true, true, kNoHeaders},
     OperationRow{Operation::kSendOnlyWithImmediate, "SEND_ONLY_WITH_IMMEDIATE", kAll, Kind::kSend, Position::kOnly,
                  true, true, kImmDt},
     OperationRow{Operation::kRdmaWriteFirst, "RDMA_WRITE_FIRST", kConnected, Kind::kRdmaWrite, Position::kFirst, true,
@@ -122,6 +125,9 @@ constexpr std::size_t header_bytes_of(unsigned headers) {
 constexpr unsigned transport_header(Transport transport, bool request) {
   if (transport == Transport::kUd) {
     return kDeth;
+  }
+  if (transport == Transport::kFrame) {
+    return kFeth;
   }
   if (!request) {
     return kNoHeaders;

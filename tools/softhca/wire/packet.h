@@ -2,8 +2,9 @@
 //
 // Source of every layout but one: InfiniBand Architecture Specification, volume 1, chapter 9 (data packet format) and
 // annex A14 (XRC). How a ConnectX carries its dynamically connected transport is not published; Dceth below is this
-// device's own, under opcodes that the specification leaves to manufacturers. Everything on the wire is big-endian; the
-// members here are host-order values. All functions are thread-safe.
+// device's own, under opcodes that the specification leaves to manufacturers. So is Feth: an Ethernet frame of a raw
+// packet queue is the payload of one "frame SEND_ONLY" packet to the address that its destination MAC stands for.
+// Everything on the wire is big-endian; the members here are host-order values. All functions are thread-safe.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ using umlx5::wqe::Format;
 using umlx5::wqe::layout_is_valid;
 
 // Bits 7..5 of the BTH opcode.
-enum class Transport : std::uint8_t { kRc = 0, kUc = 1, kUd = 3, kXrc = 5, kDc = 6 };
+enum class Transport : std::uint8_t { kRc = 0, kUc = 1, kUd = 3, kXrc = 5, kDc = 6, kFrame = 7 };
 std::string_view to_string(Transport transport);
 
 // Bits 4..0 of the BTH opcode.
@@ -90,6 +91,7 @@ enum Headers : std::uint16_t {
   kImmDt = 1 << 6,
   kIeth = 1 << 7,
   kDceth = 1 << 8,  // the one exception in the order: right behind the BTH
+  kFeth = 1 << 9,
 };
 
 struct OpcodeInfo {
@@ -172,6 +174,17 @@ struct Dceth {
       Field{"sqpn", &Dceth::source_qpn, bits(16, 23, 0)}, Field{"first_psn", &Dceth::first_psn, bits(20, 23, 0)}};
 };
 static_assert(layout_is_valid<Dceth>());
+
+// In front of an Ethernet frame. The BTH's QPN and PSN are 0. The transport domain means something to the device alone
+// that sent the frame, when the frame comes back to it.
+struct Feth {
+  std::uint32_t transport_domain = 0;
+
+  static constexpr std::string_view kName = "feth";
+  static constexpr std::size_t kBytes = 4;
+  static constexpr auto kFields = Fields{Field{"domain", &Feth::transport_domain, bits(0, 23, 0)}};
+};
+static_assert(layout_is_valid<Feth>());
 
 // XRC extended transport header.
 struct Xrceth {
@@ -292,6 +305,7 @@ struct Packet {
   AtomicAckEth atomic_ack_eth{};
   ImmDt imm_dt{};
   Ieth ieth{};
+  Feth feth{};
   std::span<const std::byte> payload{};  // without padding; after parse() it points into the parsed bytes
 
   const OpcodeInfo& info() const { return opcode_info(bth.opcode); }

@@ -65,8 +65,8 @@ TEST(Opcode, NumbersAreThoseOfLibibverbs) {
 }
 
 TEST(Opcode, EachTransportHasItsOperations) {
-  // 23 for RC, XRC and DC, 12 sends and writes for UC, 2 sends for UD.
-  EXPECT_EQ(defined_opcodes().size(), 23U + 23U + 23U + 12U + 2U);
+  // 23 for RC, XRC and DC, 12 sends and writes for UC, 2 sends for UD, 1 for frames.
+  EXPECT_EQ(defined_opcodes().size(), 23U + 23U + 23U + 12U + 2U + 1U);
   EXPECT_FALSE(opcode_info(static_cast<Opcode>(0x15)).defined);  // RESYNC is for RD alone
   EXPECT_FALSE(opcode_info(static_cast<Opcode>(0x18)).defined);
   EXPECT_FALSE(opcode_info(opcode_of(Transport::kUc, Operation::kAcknowledge)).defined);
@@ -91,6 +91,7 @@ TEST(Opcode, HeaderSetsAreThoseOfTheSpecification) {
   EXPECT_EQ(headers(Transport::kXrc, Operation::kCompareSwap), unsigned{kXrceth} | kAtomicEth);
   EXPECT_EQ(headers(Transport::kXrc, Operation::kAcknowledge), unsigned{kAeth});
   EXPECT_EQ(headers(Transport::kXrc, Operation::kRdmaReadResponseFirst), unsigned{kAeth});
+  EXPECT_EQ(headers(Transport::kFrame, Operation::kSendOnly), unsigned{kFeth});
   EXPECT_EQ(headers(Transport::kDc, Operation::kFetchAdd), unsigned{kDceth} | kAtomicEth);
   EXPECT_EQ(headers(Transport::kDc, Operation::kAtomicAcknowledge), unsigned{kAeth} | kAtomicAckEth);
 }

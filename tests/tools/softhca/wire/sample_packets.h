@@ -36,6 +36,7 @@ inline Packet full_packet(Opcode opcode) {
   packet.atomic_ack_eth = {0xa1a2a3a4a5a6a7a8};
   packet.imm_dt = {0x0badcafe};
   packet.ieth = {0x55667788};
+  packet.feth = {0xccddee};
   return packet;
 }
 
