@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "wqe/prm/flow.h"
+#include "wqe/prm/tir.h"
+
 namespace softhca::hca {
 
 namespace prm = umlx5::wqe::prm;
@@ -79,6 +82,27 @@ constexpr Command kCommands[] = {
     {Opcode::kDestroyDct, destroy_dct},
     {Opcode::kAttachToMcg, attach_to_mcg, kMcgBytes, kSmall},
     {Opcode::kDetachFromMcg, detach_from_mcg, kMcgBytes, kSmall},
+    {Opcode::kCreateSq, create_sq, kContext, kSmall},
+    {Opcode::kModifySq, modify_sq, kContext, kSmall},
+    {Opcode::kQuerySq, query_sq, kSmall, kContext},
+    {Opcode::kDestroySq, destroy_sq},
+    {Opcode::kCreateRq, create_rq, kContext, kSmall},
+    {Opcode::kModifyRq, modify_rq, kContext, kSmall},
+    {Opcode::kQueryRq, query_rq, kSmall, kContext},
+    {Opcode::kDestroyRq, destroy_rq},
+    {Opcode::kCreateTis, create_tis, prm::CreateTisIn::kBytes, kSmall},
+    {Opcode::kDestroyTis, destroy_tis},
+    {Opcode::kCreateRqt, create_rqt, kContext, kSmall},
+    {Opcode::kDestroyRqt, destroy_rqt},
+    {Opcode::kCreateTir, create_tir, kContext, kSmall},
+    {Opcode::kDestroyTir, destroy_tir},
+    {Opcode::kCreateFlowTable, create_flow_table, prm::CreateFlowTableIn::kBytes, kSmall},
+    {Opcode::kDestroyFlowTable, destroy_flow_table, prm::FlowTableIn::kBytes, kSmall},
+    {Opcode::kSetFlowTableRoot, set_flow_table_root, prm::FlowTableIn::kBytes, kSmall},
+    {Opcode::kCreateFlowGroup, create_flow_group, prm::CreateFlowGroupIn::kBytes, kSmall},
+    {Opcode::kDestroyFlowGroup, destroy_flow_group, prm::FlowTableIn::kBytes, kSmall},
+    {Opcode::kSetFlowTableEntry, set_flow_table_entry, prm::SetFlowEntryIn::kBytes, kSmall},
+    {Opcode::kDeleteFlowTableEntry, delete_flow_table_entry, prm::FlowTableIn::kBytes, kSmall},
     {Opcode::kRst2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2InitQp, modify_qp, kContext, kSmall},
     {Opcode::kInit2RtrQp, modify_qp, kContext, kSmall},

@@ -70,7 +70,8 @@ Refusal find(const Request& request, const ObjectTable<Object>& table, std::uint
   return {};
 }
 
-// Looks a QP up that is none of the dynamically connected targets, which have commands of their own.
+// Looks a QP up that is none of the dynamically connected targets and queues of raw packets, which have commands of
+// their own.
 Refusal find_qp(Device& device, const Request& request, QpObject*& qp);
 
 // Takes the page addresses of a queue of `queue_bytes` bytes that starts `page_offset` / 64 pages into the first page.
@@ -106,6 +107,12 @@ Handler create_srq, query_srq, arm_rq, destroy_srq, create_xrc_srq, query_xrc_sr
     create_rmp, modify_rmp, query_rmp, destroy_rmp;
 // commands_qp.cc
 Handler create_qp, query_qp, destroy_qp;
+// commands_queue.cc
+Handler create_sq, modify_sq, query_sq, destroy_sq, create_rq, modify_rq, query_rq, destroy_rq;
+// commands_steering.cc
+Handler create_tis, destroy_tis, create_rqt, destroy_rqt, create_tir, destroy_tir, create_flow_table,
+    destroy_flow_table, set_flow_table_root, create_flow_group, destroy_flow_group, set_flow_table_entry,
+    delete_flow_table_entry;
 // commands_dct.cc
 Handler create_dct, drain_dct, query_dct, destroy_dct;
 // modify_qp.cc

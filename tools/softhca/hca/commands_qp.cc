@@ -215,7 +215,9 @@ Refusal find_qp(Device& device, const Request& request, QpObject*& qp) {
   if (const Refusal refusal = find(request, device.qps, request.number(), Syndrome::kNoSuchQp, qp)) {
     return refusal;
   }
-  return qp->type != QpType::kDct ? Refusal{} : bad_resource(Syndrome::kQpIsDct);
+  return qp->type == QpType::kDct   ? bad_resource(Syndrome::kQpIsDct)
+         : qp->type == QpType::kRaw ? bad_resource(Syndrome::kWrongQueueKind)
+                                    : Refusal{};
 }
 
 Refusal query_qp(Device& device, const Request& request) {

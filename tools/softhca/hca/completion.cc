@@ -116,6 +116,27 @@ void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const R
             [&](std::span<const std::byte> area) { write(link, sink.cq, cqe, area, completion.solicited); });
 }
 
+void complete_frame(Link& link, const Qp& qp, const FrameCompletion& completion) {
+  Cqe cqe;
+  cqe.opcode = CqeOpcode::kResponderSend;
+  cqe.qpn = completion.flow_tag;  // in its place
+  cqe.wqe_counter = completion.wqe_counter;
+  cqe.byte_count = completion.byte_count;
+  cqe.l2_ok = true;
+  cqe.l3_ok = completion.l3_ok;
+  cqe.l4_ok = completion.l4_ok;
+  cqe.l3_type = completion.l3_type;
+  cqe.l4_type = completion.l4_type;
+  cqe.has_vlan = completion.stripped_vlan.has_value();
+  cqe.vlan = completion.stripped_vlan.value_or(0);
+  cqe.checksum = completion.checksum;
+  cqe.rx_hash = completion.hash;
+  cqe.rx_hash_type = completion.hash_type;
+  cqe.srqn_or_user_index = receive_sink(qp).user_index_or_srqn;
+  cqe.timestamp = link.now_ns;
+  write(link, qp.recv_cq, cqe, {}, false);
+}
+
 void fail_receive(Link& link, const Qp& qp, const ReceiveSink& sink, std::uint16_t wqe_counter, Failure failure) {
   ErrorCqe cqe;
   cqe.opcode = CqeOpcode::kResponderError;

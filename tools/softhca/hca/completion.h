@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "tools/softhca/hca/link.h"
@@ -74,6 +75,22 @@ struct ReceiveCompletion {
 };
 void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const ReceiveCompletion& completion,
                       std::span<const std::byte> data);
+
+// A frame is in a receive queue's memory.
+struct FrameCompletion {
+  std::uint16_t wqe_counter = 0;
+  std::uint32_t byte_count = 0;
+  bool l3_ok = false, l4_ok = false;
+  umlx5::wqe::L3Type l3_type{};
+  std::uint8_t l4_type = 0;  // L4Type
+  std::optional<std::uint16_t> stripped_vlan;
+  std::uint16_t checksum = 0;
+  std::uint32_t hash = 0;
+  std::uint8_t hash_type = 0;
+  std::uint32_t flow_tag = 0;
+};
+void complete_frame(Link& link, const Qp& qp, const FrameCompletion& completion);
+
 void fail_receive(Link& link, const Qp& qp, const ReceiveSink& sink, std::uint16_t wqe_counter, Failure failure);
 
 }  // namespace softhca::hca

@@ -18,6 +18,7 @@
 #include "tools/softhca/hca/objects.h"
 #include "tools/softhca/hca/profile.h"
 #include "tools/softhca/hca/services.h"
+#include "tools/softhca/hca/steering.h"
 #include "tools/softhca/hca/transport.h"
 #include "tools/softhca/hca/uar.h"
 #include "tools/softhca/wire/endpoint.h"
@@ -58,8 +59,9 @@ struct Device {
   ObjectTable<Dek> deks;
   ObjectTable<Eq> eqs;
   ObjectTable<Cq> cqs;
-  ObjectTable<Srq> srqs;  // basic SRQs, XRC SRQs and RMPs: one number space
-  ObjectTable<QpObject> qps;
+  ObjectTable<Srq> srqs;      // basic SRQs, XRC SRQs and RMPs: one number space
+  ObjectTable<QpObject> qps;  // and the send and receive queues of raw packets: one number space
+  Steering steering;
   std::vector<umlx5::wqe::prm::RoceAddress> gids;
   MulticastGroups groups;
   Transport transport;
@@ -95,7 +97,9 @@ void eq_doorbell(Device& device, std::uint32_t word, bool arm);
 
 // ---- Queue pairs ----
 
-// See Services::fail_qp(); in commands_qp.cc.
+// Changes the state, and tells the transport; in modify_qp.cc.
+void enter_state(Device& device, QpObject& qp, QpState to);
+// See Services::fail_qp().
 void fail_qp(Device& device, QpObject& qp);
 
 }  // namespace softhca::hca

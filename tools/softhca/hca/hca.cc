@@ -51,6 +51,10 @@ Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoi
       cqs(table<Cq>(kFirstCqn, profile.log_max_cq)),
       srqs(table<Srq>(kFirstSrqn, profile.log_max_srq)),
       qps(table<QpObject>(kFirstQpn, profile.log_max_qp)),
+      steering{.tises = table<Tis>(1, profile.log_max_tir),
+               .rqts = table<Rqt>(1, profile.log_max_tir),
+               .tirs = table<Tir>(1, profile.log_max_tir),
+               .tables = table<FlowTable>(1, profile.log_max_flow_tables)},
       gids(profile.gid_table_entries),
       transport(services, endpoint) {}
 
@@ -243,6 +247,11 @@ const Dek* Hca::find_dek(std::uint32_t dek) { return state_->device.deks.find(de
 
 bool Hca::set_psv(const KeyUser& user, const PsvUpdate& update) {
   return hca::set_psv(state_->device.psvs, user, update);
+}
+
+void Hca::steer(const Frame& frame, std::span<const std::byte> bytes, std::optional<std::uint32_t> own_domain,
+                std::vector<Delivery>& deliveries) {
+  state_->device.steering.steer(frame, bytes, own_domain, deliveries);
 }
 
 void Hca::complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter, bool solicited) {

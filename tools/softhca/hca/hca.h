@@ -72,6 +72,8 @@ class Hca final : public Services {
   const Dek* find_dek(std::uint32_t dek) override;
   bool update_key(const KeyUser& user, const KeyUpdate& update) override;
   bool set_psv(const KeyUser& user, const PsvUpdate& update) override;
+  void steer(const Frame& frame, std::span<const std::byte> bytes, std::optional<std::uint32_t> own_domain,
+             std::vector<Delivery>& deliveries) override;
   void complete(Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
                 bool solicited) override;
   void async_event(std::uint8_t event_type, std::uint32_t object_number, std::uint8_t syndrome) override;

@@ -23,6 +23,7 @@ struct Link {
   std::uint64_t now_ns = 0;                           // monotonic time of the pass that runs
   std::uint64_t epoch_ns = 0;                         // of that time, since 1970
   std::vector<DmaRange> ranges;                       // scratch of resolve(), kept for its capacity
+  std::vector<std::byte> frame;                       // scratch of who builds or takes a frame
   std::vector<FoundSignatureError> signature_errors;  // not reported yet
 };
 
@@ -41,13 +42,15 @@ constexpr wire::Transport wire_transport(QpType type) {
     case QpType::kDci:
     case QpType::kDct:
       return wire::Transport::kDc;
+    case QpType::kRaw:
+      return wire::Transport::kFrame;
     default:
       return wire::Transport::kRc;
   }
 }
 constexpr bool has_data_path(QpType type) {
   return type == QpType::kRc || type == QpType::kUc || type == QpType::kUd || type == QpType::kXrc ||
-         type == QpType::kDci || type == QpType::kDct;
+         type == QpType::kDci || type == QpType::kDct || type == QpType::kRaw;
 }
 
 }  // namespace softhca::hca

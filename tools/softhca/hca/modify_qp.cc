@@ -322,7 +322,9 @@ void remember(const Transition& transition, const prm::Qpc& from, const QpObject
   to.pm_state = prm::kPathMigrated;
 }
 
-void enter(Device& device, QpObject& qp, QpState to) {
+}  // namespace
+
+void enter_state(Device& device, QpObject& qp, QpState to) {
   const QpState from = qp.state;
   qp.state = to;
   if (to == QpState::kReset) {
@@ -331,8 +333,6 @@ void enter(Device& device, QpObject& qp, QpState to) {
   }
   device.transport.state_changed(qp, from);
 }
-
-}  // namespace
 
 Refusal modify_qp(Device& device, const Request& request) {
   const auto in = request.as<prm::ModifyQpIn>();
@@ -354,7 +354,7 @@ Refusal modify_qp(Device& device, const Request& request) {
     return refusal;
   }
   remember(transition, in.qpc, *qp);
-  enter(device, *qp, transition.to);
+  enter_state(device, *qp, transition.to);
   return {};
 }
 
@@ -364,13 +364,13 @@ Refusal reset_or_fail_qp(Device& device, const Request& request) {
     return refusal;
   }
   device.transport.acknowledge(*qp);
-  enter(device, *qp, request.header.opcode == Opcode::kToRstQp ? QpState::kReset : QpState::kErr);
+  enter_state(device, *qp, request.header.opcode == Opcode::kToRstQp ? QpState::kReset : QpState::kErr);
   return {};
 }
 
 void fail_qp(Device& device, QpObject& qp) {
   if (qp.state != QpState::kErr && qp.state != QpState::kReset) {
-    enter(device, qp, QpState::kErr);
+    enter_state(device, qp, QpState::kErr);
   }
 }
 

@@ -155,6 +155,10 @@ struct Qp {
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP
   bool copies_memory = false;  // MMO work requests are allowed
+  // Raw packets: a send or a receive queue alone, under a number of its own.
+  std::uint32_t tisn = 0, transport_domain = 0;
+  bool strips_vlan = false;
+  std::uint32_t users = 0;  // tables and interfaces that lead to a receive queue
   // Dynamically connected. A DCT takes requests with its key; a DCI that has streams goes to ERR with the last of the
   // streams that may fail (0: it has none, and goes to ERR with any work request that fails).
   std::uint64_t dc_access_key = 0;

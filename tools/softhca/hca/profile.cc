@@ -51,6 +51,16 @@ void set_queue_limits(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.max_sgl_for_optimized_performance = 3;
 }
 
+void set_raw_packets(const Profile& profile, prm::GeneralCapabilities& cap) {
+  if (!profile.raw_packets) {
+    return;
+  }
+  cap.eth_net_offloads = cap.nic_flow_table = true;
+  cap.log_max_sq = cap.log_max_rq = profile.log_max_qp;
+  cap.log_max_tir = cap.log_max_tis = cap.log_max_rqt = profile.log_max_tir;
+  cap.log_max_rqt_size = profile.log_max_rqt_entries;
+}
+
 void set_port(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.num_ports = 1;
   cap.native_port_num = 1;
@@ -68,6 +78,7 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   prm::GeneralCapabilities cap;
   set_queue_limits(profile, cap);
   set_port(profile, cap);
+  set_raw_packets(profile, cap);
   cap.rc = cap.uc = cap.ud = true;
   cap.xrc = profile.xrc;
   cap.qp_packet_based = profile.packet_based_credit;  // this device counts no credits: the mode changes nothing
@@ -154,6 +165,33 @@ prm::DeviceMemoryCapabilities device_memory_capabilities(const Profile& profile)
   return cap;
 }
 
+prm::EthernetCapabilities ethernet_capabilities(const Profile& profile) {
+  constexpr std::uint8_t kNoInlineNeeded = 2;
+  if (!profile.raw_packets) {
+    return {};
+  }
+  return {.csum_cap = true,
+          .vlan_cap = true,
+          .wqe_vlan_insert = true,
+          .max_lso_cap = profile.log_max_large_send_bytes,
+          .wqe_inline_mode = kNoInlineNeeded,
+          .rss_ind_tbl_cap = profile.log_max_rqt_entries,
+          .tunnel_stateless_vxlan = profile.tunnel_offloads};
+}
+
+prm::FlowTableCapabilities flow_table_capabilities(const Profile& profile) {
+  if (!profile.raw_packets) {
+    return {};
+  }
+  return {.nic_receive_ft_support = true,
+          .nic_receive_flow_modify_en = true,
+          .nic_receive_modify_root = true,
+          .nic_receive_log_max_ft_size = 12,
+          .nic_receive_max_ft_level = 255,
+          .nic_receive_log_max_ft_num = profile.log_max_flow_tables,
+          .nic_receive_log_max_destination = 5};
+}
+
 // Keys come in plain text.
 prm::CryptoCapabilities crypto_capabilities(const Profile& profile) {
   prm::CryptoCapabilities cap;
@@ -191,9 +229,13 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
     case prm::CapabilityGroup::kOdp:
       write_head(odp_capabilities(profile), out);
       return true;
-    case prm::CapabilityGroup::kQos:  // known and without any capability
     case prm::CapabilityGroup::kEthernetOffloads:
+      write_head(ethernet_capabilities(profile), out);
+      return true;
     case prm::CapabilityGroup::kFlowTable:
+      write_head(flow_table_capabilities(profile), out);
+      return true;
+    case prm::CapabilityGroup::kQos:  // known and without any capability
     case prm::CapabilityGroup::kDeviceEvent:
       return true;
     default:

@@ -28,6 +28,8 @@ struct Profile {
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
        packet_based_credit = true, device_memory = true, odp = true;
+  bool raw_packets = true, tunnel_offloads = true;
+  std::uint8_t log_max_tir = 16, log_max_rqt_entries = 11, log_max_flow_tables = 6, log_max_large_send_bytes = 16;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_mcg = 8;    // multicast groups: each takes a descriptor of the process
   std::uint16_t max_qp_mcg = 240;  // queue pairs in one

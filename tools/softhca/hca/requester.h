@@ -31,6 +31,8 @@ class Requester {
 
   // Sends at most `budget` packets; returns how many. ready() tells if more could be sent at once.
   unsigned transmit(Link& link, Qp& qp, unsigned budget);
+  // The same of a send queue of raw packets.
+  unsigned transmit_frames(Link& link, Qp& qp, unsigned budget);
   bool ready() const { return ready_; }
 
   // Packets of the peer's responder.
@@ -115,6 +117,7 @@ class Requester {
   bool send_read(Link& link, const Qp& qp, Work& work);
   bool send_atomic(Link& link, const Qp& qp, Work& work);
   void sent(Link& link, std::uint64_t psns);
+  static Failure send_frames(Link& link, const Qp& qp, const SendRequest& request, unsigned& sent);
   wire::Bth header(const Qp& qp, wire::Operation operation) const;
   std::uint64_t in_flight() const { return next_psn_ - done_psn_; }
 

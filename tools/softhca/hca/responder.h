@@ -34,6 +34,9 @@ class Responder {
   void on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet);
   void on_datagram(Link& link, Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
+  // A frame that steering has given to this receive queue.
+  void on_frame(Link& link, Qp& qp, const Frame& frame, std::span<const std::byte> bytes, const Delivery& delivery);
+
   // A request to a DC target with a wrong key: it is refused, and nothing more is heard.
   void turn_away(Link& link, const Qp& qp, std::uint32_t psn);
   // A connection to a DC target has ended with a refusal.

@@ -34,10 +34,14 @@ void take_control(const ControlSegment& control, SendRequest& request) {
   request.stream = control.dci_stream_channel_id;
 }
 
-void take_list(const umlx5::wqe::DataList& data, const Qp& qp, SendRequest& request) {
+// `head`: inlined bytes in front of the list.
+void take_list(const umlx5::wqe::DataList& data, const Qp& qp, std::span<const std::byte> head, SendRequest& request) {
   request.list.clear();
-  request.inline_data.clear();
-  request.length_bytes = 0;
+  request.inline_data.assign(head.begin(), head.end());
+  request.length_bytes = head.size();
+  if (!head.empty()) {
+    request.list.push_back({0, 0, static_cast<std::uint32_t>(head.size()), true, false});
+  }
   for (const umlx5::wqe::DataItem& item : data) {
     DataPiece piece{item.address, item.lkey, item.length_bytes, item.is_inline(),
                     qp.reserved_lkey && !item.is_inline() && item.lkey == kReservedLkey};
@@ -77,9 +81,26 @@ umlx5::wqe::Transport wqe_transport(QpType type) {
       return Transport::kXrc;
     case QpType::kDci:
       return Transport::kDynamicConnected;
+    case QpType::kRaw:
+      return Transport::kRawPacket;
     default:
       return Transport::kConnected;
   }
+}
+
+// The Ethernet segment's wishes; the bytes inlined in it are its header's, or a tag.
+std::span<const std::byte> take_offloads(const umlx5::wqe::SendWqe& wqe, FrameOffloads& offloads) {
+  const umlx5::wqe::EthernetSegment& eth = wqe.eth;
+  offloads = {.l3_checksum = eth.l3_checksum,
+              .l4_checksum = eth.l4_checksum,
+              .mss_bytes = eth.mss_bytes,
+              .header_bytes = static_cast<std::uint16_t>(eth.insert_vlan ? 0 : eth.inline_header_bytes),
+              .vlan = {}};
+  if (!eth.insert_vlan) {
+    return wqe.eth_inline_header;
+  }
+  offloads.vlan = umlx5::wqe::internal::load_word<std::uint16_t>(wqe.eth_inline_header.data());
+  return {};
 }
 
 void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendRequest& request) {
@@ -97,7 +118,9 @@ void take_body(Link& link, const Qp& qp, std::span<const std::byte> wqe, SendReq
   request.rkey = parsed->remote_address.rkey;
   request.swap_or_add = parsed->atomic.swap_add;
   request.compare = parsed->atomic.compare;
-  take_list(parsed->data, qp, request);
+  const std::span<const std::byte> head =
+      parsed->has_eth ? take_offloads(*parsed, request.offloads) : std::span<const std::byte>{};
+  take_list(parsed->data, qp, head, request);
   if (request.length_bytes > kMaxMessageBytes) {
     request.failure = failure::kMessageTooLong;
   }

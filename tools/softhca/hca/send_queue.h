@@ -12,6 +12,14 @@
 
 namespace softhca::hca {
 
+// What a raw packet queue is asked to do to a frame.
+struct FrameOffloads {
+  bool l3_checksum = false, l4_checksum = false;
+  std::uint16_t mss_bytes = 0;        // of a large send
+  std::uint16_t header_bytes = 0;     // inlined, the first of the list's
+  std::optional<std::uint16_t> vlan;  // tag to insert
+};
+
 // A send WQE taken out of the ring: nothing in it points there.
 struct SendRequest {
   std::uint16_t wqe_counter = 0;  // where the WQE starts, in WQEBBs, free-running
@@ -35,7 +43,8 @@ struct SendRequest {
   std::vector<std::byte> body;     // of an opcode that changes a key
   bool formatted = false;          // the list has keys with formats, and is converted as a whole
   std::uint64_t length_bytes = 0;  // of the list
-  Failure failure;                 // why it cannot be executed
+  FrameOffloads offloads;
+  Failure failure;  // why it cannot be executed
 };
 
 // Reads WQEs in order and keeps Qp::sq_consumed_wqebbs. One per QP; `qp` is always that QP.

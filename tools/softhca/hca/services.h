@@ -14,6 +14,16 @@
 
 namespace softhca::hca {
 
+struct Frame;
+
+// A receive queue that a frame goes to.
+struct Delivery {
+  Qp* queue = nullptr;
+  std::uint32_t hash = 0;
+  std::uint8_t hash_type = 0;
+  std::uint32_t tag = 0;  // of the flow
+};
+
 // A key that does something with the bytes that pass through it.
 struct FormattedKey {
   KeyProtection* protection;  // without a format if it has none yet and may not be used without
@@ -59,6 +69,11 @@ class Services {
 
   // Gives a running value of signatures its start as a SET_PSV WQE of `user` asks. False if there is no such one.
   virtual bool set_psv(const KeyUser&, const PsvUpdate&) { return false; }
+
+  // The receive queues that a frame goes to, appended to `deliveries`. `own_domain`: this device's transport domain
+  // that sent it, none if another device did. Devices without raw packets need not implement it.
+  virtual void steer(const Frame&, std::span<const std::byte>, std::optional<std::uint32_t> /*own_domain*/,
+                     std::vector<Delivery>& /*deliveries*/) {}
 
   // Appends a CQE: `cqe64` is the 64-byte entry without its owner bit; `scatter` (0, 32 or 64 bytes) is data carried in
   // the CQE, placed and marked as its size asks. Arms and overruns are handled here: a CQ that is full goes to error

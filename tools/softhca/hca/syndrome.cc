@@ -224,6 +224,46 @@ std::string_view words(Syndrome syndrome) {
       return "the queue pair is not in the multicast group";
     case Syndrome::kQpInMulticastGroup:
       return "the queue pair is in a multicast group";
+    case Syndrome::kQueueType:
+      return "a queue of this type is not supported";
+    case Syndrome::kQueueState:
+      return "the queue is not in that state, or cannot go from it to the one asked for";
+    case Syndrome::kQueueFieldSelect:
+      return "the mask selects a field that cannot be changed";
+    case Syndrome::kQueueInUse:
+      return "the object is still used by others";
+    case Syndrome::kWrongQueueKind:
+      return "the number is that of a queue of another kind";
+    case Syndrome::kNoSuchTis:
+      return "the transport interface send does not exist";
+    case Syndrome::kNoSuchRqt:
+      return "the table of receive queues does not exist";
+    case Syndrome::kNoSuchTir:
+      return "the transport interface receive does not exist";
+    case Syndrome::kRqtSize:
+      return "the table of receive queues is empty or too large";
+    case Syndrome::kTirHash:
+      return "the dispatch or hash of the transport interface is not supported";
+    case Syndrome::kTirTunnel:
+      return "the device has no tunnel offloads";
+    case Syndrome::kFlowTableType:
+      return "only tables of what the port receives are supported";
+    case Syndrome::kFlowTableSize:
+      return "the flow table is too large";
+    case Syndrome::kFlowTableInUse:
+      return "the flow table or group is still used";
+    case Syndrome::kNoSuchFlowTable:
+      return "the flow table does not exist";
+    case Syndrome::kNoSuchFlowGroup:
+      return "the flow group does not exist";
+    case Syndrome::kFlowCriteria:
+      return "flows can match the outer headers only";
+    case Syndrome::kFlowIndex:
+      return "the flow index is outside its table or group, or taken";
+    case Syndrome::kFlowAction:
+      return "the action of the flow is not supported";
+    case Syndrome::kFlowDestination:
+      return "the flow leads nowhere, or to a table that is not of a higher level";
     case Syndrome::kCapabilityGroup:
       return "the capability group is unknown";
     case Syndrome::kOtherFunction:

@@ -135,6 +135,29 @@ enum class Syndrome : std::uint32_t {
   kMulticastJoin = 0x530b04,
   kMulticastNotAttached = 0x530b05,
   kQpInMulticastGroup = 0x530b06,
+  // Queues of raw packets, and what leads to them.
+  kQueueType = 0x530e01,
+  kQueueState = 0x530e02,
+  kQueueFieldSelect = 0x530e03,
+  kQueueInUse = 0x530e04,
+  kWrongQueueKind = 0x530e05,
+  kNoSuchTis = 0x530e06,
+  kNoSuchRqt = 0x530e07,
+  kNoSuchTir = 0x530e08,
+  kRqtSize = 0x530e09,
+  kTirHash = 0x530e0a,
+  kTirTunnel = 0x530e0b,
+
+  // Flow steering.
+  kFlowTableType = 0x530f01,
+  kFlowTableSize = 0x530f02,
+  kFlowTableInUse = 0x530f03,
+  kNoSuchFlowTable = 0x530f04,
+  kNoSuchFlowGroup = 0x530f05,
+  kFlowCriteria = 0x530f06,
+  kFlowIndex = 0x530f07,
+  kFlowAction = 0x530f08,
+  kFlowDestination = 0x530f09,
 
   // Memory on the device.
   kMemicSize = 0x530c01,

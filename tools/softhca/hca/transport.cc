@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tools/softhca/hca/frame.h"
 #include "tools/softhca/hca/link.h"
 #include "tools/softhca/hca/multicast.h"
 #include "tools/softhca/hca/qp_transport.h"
@@ -72,7 +73,12 @@ struct Transport::State {
   };
 
   State(Services& services, wire::Endpoint& port)
-      : link{.services = services, .port = port, .epoch_ns = epoch_ns(), .ranges = {}, .signature_errors = {}} {}
+      : link{.services = services,
+             .port = port,
+             .epoch_ns = epoch_ns(),
+             .ranges = {},
+             .frame = {},
+             .signature_errors = {}} {}
 
   void enlist(std::vector<QpTransport*>& list, bool QpTransport::*member, QpTransport& qp) {
     if (!(qp.*member)) {
@@ -92,6 +98,7 @@ struct Transport::State {
   bool hear();
   void hear(const wire::Received& received);
   void hear_group(const wire::Packet& packet, const wire::Received& received);
+  void hear_frame(const wire::Packet& packet, wire::Ipv4 source);
   void hear_target(Qp& target, const wire::Packet& packet, const wire::Received& received);
   DcPeer* peer_of(Qp& target, const wire::Packet& packet, const wire::Received& received);
   void forget_peers(const Qp& target);
@@ -107,7 +114,8 @@ struct Transport::State {
   std::vector<QpTransport*> failed;    // entered ERR, not flushed yet
   std::vector<QpTransport*> flushing;  // in ERR with a receive queue of their own
   std::map<DcPeer::Key, DcPeer> dc_peers;
-  std::vector<Timer> timers;  // a heap; entries may be earlier than what the QP wants now
+  std::vector<Delivery> deliveries;  // scratch of hear_frame()
+  std::vector<Timer> timers;         // a heap; entries may be earlier than what the QP wants now
   std::uint64_t next_flush_ns = 0, flush_period_ns = kLeastFlushPeriodNs;
   bool running = false;  // within progress() or doorbell(): what fails is flushed at the end
 };
@@ -164,6 +172,10 @@ void Transport::State::hear(const wire::Received& received) {
     hear_group(*packet, received);
     return;
   }
+  if (packet->info().transport == wire::Transport::kFrame) {
+    hear_frame(*packet, received.source);
+    return;
+  }
   Qp* const qp = link.services.find_qp(packet->bth.destination_qpn);
   if (qp != nullptr && qp->type == QpType::kDct) {
     hear_target(*qp, *packet, received);
@@ -216,6 +228,22 @@ void Transport::State::hear_group(const wire::Packet& packet, const wire::Receiv
     const bool own = received.source == link.port.address() && packet.deth.source_qpn == qp->qpn;
     if (qp->transport != nullptr && receives(qp->state) && !(own && qp->blocks_own_multicast)) {
       qp->transport->responder.on_datagram(link, *qp, packet, received);
+    }
+  }
+}
+
+void Transport::State::hear_frame(const wire::Packet& packet, wire::Ipv4 source) {
+  const auto frame = parse_frame(packet.payload);
+  if (!frame) {
+    return;
+  }
+  deliveries.clear();
+  const auto own_domain = source == link.port.address() ? std::optional(packet.feth.transport_domain) : std::nullopt;
+  link.services.steer(*frame, packet.payload, own_domain, deliveries);
+  for (const Delivery& delivery : deliveries) {
+    Qp& queue = *delivery.queue;
+    if (queue.transport != nullptr && receives(queue.state)) {
+      queue.transport->responder.on_frame(link, queue, *frame, packet.payload, delivery);
     }
   }
 }
@@ -306,8 +334,10 @@ bool Transport::State::send() {
       want_to_send(*qp);
       continue;
     }
-    const unsigned sent = qp->requester.transmit(link, qp->qp, std::min(budget, kBurstPackets));
-    budget -= sent;
+    const unsigned turn_budget = std::min(budget, kBurstPackets);
+    const unsigned sent = qp->qp.type == QpType::kRaw ? qp->requester.transmit_frames(link, qp->qp, turn_budget)
+                                                      : qp->requester.transmit(link, qp->qp, turn_budget);
+    budget -= std::min(sent, budget);  // a large send may exceed it
     moved |= sent != 0;
     if (qp->requester.ready()) {
       want_to_send(*qp);

@@ -26,7 +26,7 @@ struct HcaTest : ::testing::Test, ReadyRig {
 TEST_F(HcaTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(run(16, {{0, 0x07ff0000}}), kBadOp);
   const std::uint32_t unknown = syndrome();
-  EXPECT_EQ(run(16, {{0, 0x09040000}}), kBadOp);  // CREATE_DCT
+  EXPECT_EQ(run(16, {{0, 0x07170000}}), kBadOp);  // CREATE_XRQ
   EXPECT_NE(syndrome(), unknown);
   EXPECT_EQ(run(4, {}), kBadInputLength);
   EXPECT_EQ(run(16, {{0, 0x05000000}}), kBadInputLength);  // CREATE_QP without its context
