@@ -158,6 +158,8 @@ std::uint32_t device_flags(const Capabilities& caps) {
   flags |= caps.apm ? std::uint32_t{IB_UVERBS_DEVICE_AUTO_PATH_MIG} : 0;
   flags |= caps.imaicl ? std::uint32_t{IB_UVERBS_DEVICE_MEM_WINDOW | IB_UVERBS_DEVICE_MEM_WINDOW_TYPE_2B} : 0;
   flags |= caps.xrc ? std::uint32_t{IB_UVERBS_DEVICE_XRC} : 0;
+  flags |= caps.raw_checksums ? std::uint32_t{IB_UVERBS_DEVICE_RAW_IP_CSUM} : 0;
+  flags |= caps.nic_flow_table ? std::uint32_t{IB_UVERBS_DEVICE_MANAGED_FLOW_STEERING} : 0;
   return flags;
 }
 
@@ -238,6 +240,35 @@ std::uint32_t odp_verbs(std::uint32_t device_bits) {
   return verbs;
 }
 
+constexpr std::uint32_t kRawPacketType = 1u << IB_UVERBS_QPT_RAW_PACKET;
+constexpr std::uint64_t kHashFields = MLX5_RX_HASH_SRC_IPV4 | MLX5_RX_HASH_DST_IPV4 | MLX5_RX_HASH_SRC_IPV6 |
+                                      MLX5_RX_HASH_DST_IPV6 | MLX5_RX_HASH_SRC_PORT_TCP | MLX5_RX_HASH_DST_PORT_TCP |
+                                      MLX5_RX_HASH_SRC_PORT_UDP | MLX5_RX_HASH_DST_PORT_UDP | MLX5_RX_HASH_INNER;
+
+void set_raw_packets(const Capabilities& caps, ib_uverbs_ex_query_device_resp& response) {
+  if (!caps.raw_packets) {
+    return;
+  }
+  response.rss_caps = {.supported_qpts = kRawPacketType,
+                       .max_rwq_indirection_tables = 1u << caps.log_max_rqt,
+                       .max_rwq_indirection_table_size = 1u << caps.log_max_rqt_size,
+                       .reserved = 0};
+  response.max_wq_type_rq = 1u << caps.log_max_rq;
+  response.raw_packet_caps = (caps.vlan_stripping ? IB_UVERBS_RAW_PACKET_CAP_CVLAN_STRIPPING : 0) |
+                             (caps.raw_checksums ? IB_UVERBS_RAW_PACKET_CAP_IP_CSUM : 0);
+}
+
+void set_raw_packets(const Capabilities& caps, mlx5_ib_query_device_resp& response) {
+  if (!caps.raw_packets) {
+    return;
+  }
+  response.tso_caps = {.max_tso = 1u << caps.log_max_large_send, .supported_qpts = kRawPacketType};
+  response.rss_caps.rx_hash_fields_mask =
+      caps.tunnel_offloads ? kHashFields : kHashFields & ~std::uint64_t{MLX5_RX_HASH_INNER};
+  response.rss_caps.rx_hash_function = MLX5_RX_HASH_FUNC_TOEPLITZ;
+  response.tunnel_offloads_caps = caps.tunnel_offloads ? std::uint32_t{MLX5_IB_TUNNELED_OFFLOADS_VXLAN} : 0;
+}
+
 // The driver's part of EX_QUERY_DEVICE: everything that is zero is not supported.
 int put_device_extension(Request& request) {
   const std::size_t bytes = request.driver_out_bytes();
@@ -253,6 +284,7 @@ int put_device_extension(Request& request) {
                    (caps.dct && caps.sctr_data_cqe ? MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT : 0);
   response.dci_streams_caps = {.max_log_num_concurent = caps.log_max_dci_streams,
                                .max_log_num_errored = caps.log_max_dci_errored_streams};
+  set_raw_packets(caps, response);
   return bytes == 0 ? 0 : request.put_driver(&response, sizeof response);
 }
 
@@ -328,6 +360,7 @@ int ex_query_device(Request& request) {
                                           .ud_odp_caps = odp_verbs(caps.odp_ud)};
   response.xrc_odp_caps = odp_verbs(caps.odp_xrc);
   response.max_dm_size = caps.memic ? caps.memic_bytes : 0;
+  set_raw_packets(caps, response);
   if (caps.cq_moderation) {
     response.cq_moderation_caps.max_cq_moderation_count = 0xffff;
     response.cq_moderation_caps.max_cq_moderation_period = 0xfff;

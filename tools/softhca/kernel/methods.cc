@@ -162,6 +162,27 @@ constexpr AttrSpec kCreateQp[] = {
 constexpr AttrSpec kDestroyQp[] = {handle(UVERBS_ATTR_DESTROY_QP_HANDLE, Access::kDestroy, UVERBS_OBJECT_QP),
                                    out(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(ib_uverbs_destroy_qp_resp))};
 
+constexpr AttrSpec kCreateWq[] = {
+    handle(UVERBS_ATTR_CREATE_WQ_HANDLE, Access::kNew, UVERBS_OBJECT_WQ),
+    handle(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, Access::kRead, UVERBS_OBJECT_PD),
+    handle(UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, Access::kRead, UVERBS_OBJECT_CQ),
+    in(UVERBS_ATTR_CREATE_WQ_USER_HANDLE, 8),
+    constant(UVERBS_ATTR_CREATE_WQ_TYPE),
+    optional(fd(UVERBS_ATTR_CREATE_WQ_EVENT_FD, Access::kRead, UVERBS_OBJECT_ASYNC_EVENT)),
+    in(UVERBS_ATTR_CREATE_WQ_MAX_WR, 4),
+    in(UVERBS_ATTR_CREATE_WQ_MAX_SGE, 4),
+    flags(UVERBS_ATTR_CREATE_WQ_FLAGS),
+    out(UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, 4),
+    out(UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, 4),
+    optional(out(UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, 4)),
+    kDriverIn,
+    kDriverOut};
+constexpr AttrSpec kDestroyWq[] = {handle(UVERBS_ATTR_DESTROY_WQ_HANDLE, Access::kDestroy, UVERBS_OBJECT_WQ),
+                                   out(UVERBS_ATTR_DESTROY_WQ_RESP, 4)};
+constexpr AttrSpec kDestroyRwqIndTable[] = {
+    handle(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, Access::kDestroy, UVERBS_OBJECT_RWQ_IND_TBL)};
+constexpr AttrSpec kDestroyFlow[] = {handle(UVERBS_ATTR_DESTROY_FLOW_HANDLE, Access::kDestroy, UVERBS_OBJECT_FLOW)};
+
 constexpr AttrSpec kAllocUar[] = {
     handle(MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE, Access::kNew, MLX5_IB_OBJECT_UAR),
     constant(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE), out(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
@@ -212,6 +233,11 @@ constexpr Method kMethods[] = {
     {UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, "SRQ.DESTROY", kDestroySrq, h::destroy_srq},
     {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, "QP.CREATE", kCreateQp, h::create_qp},
     {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, "QP.DESTROY", kDestroyQp, h::destroy_qp},
+    {UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_CREATE, "WQ.CREATE", kCreateWq, h::create_wq},
+    {UVERBS_OBJECT_WQ, UVERBS_METHOD_WQ_DESTROY, "WQ.DESTROY", kDestroyWq, h::destroy_wq},
+    {UVERBS_OBJECT_RWQ_IND_TBL, UVERBS_METHOD_RWQ_IND_TBL_DESTROY, "RWQ_IND_TBL.DESTROY", kDestroyRwqIndTable,
+     h::destroy},
+    {UVERBS_OBJECT_FLOW, UVERBS_METHOD_FLOW_DESTROY, "FLOW.DESTROY", kDestroyFlow, h::destroy},
     {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC, "mlx5 UAR.ALLOC", kAllocUar, h::alloc_uar},
     {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, "mlx5 UAR.DESTROY", kDestroyUar, h::destroy},
     {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE, "mlx5 DEVX_OBJ.CREATE", kDevxCreate, h::devx_create},
@@ -268,6 +294,20 @@ constexpr WriteCommand kWriteCommands[] = {
      through_response_length<ib_uverbs_ex_create_qp_resp>(), true, true, h::ex_create_qp},
     {kEx | IB_USER_VERBS_EX_CMD_MODIFY_QP, "EX_MODIFY_QP", sizeof(ib_uverbs_modify_qp),
      through_response_length<ib_uverbs_ex_modify_qp_resp>(), true, true, h::ex_modify_qp},
+    {kEx | IB_USER_VERBS_EX_CMD_CREATE_WQ, "EX_CREATE_WQ", sizeof(ib_uverbs_ex_create_wq),
+     sizeof(ib_uverbs_ex_create_wq_resp), true, true, h::ex_create_wq},
+    {kEx | IB_USER_VERBS_EX_CMD_MODIFY_WQ, "EX_MODIFY_WQ", sizeof(ib_uverbs_ex_modify_wq), 0, false, true,
+     h::ex_modify_wq},
+    {kEx | IB_USER_VERBS_EX_CMD_DESTROY_WQ, "EX_DESTROY_WQ", sizeof(ib_uverbs_ex_destroy_wq),
+     sizeof(ib_uverbs_ex_destroy_wq_resp), true, false, h::ex_destroy_wq},
+    {kEx | IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL, "EX_CREATE_RWQ_IND_TBL", sizeof(ib_uverbs_ex_create_rwq_ind_table),
+     sizeof(ib_uverbs_ex_create_rwq_ind_table_resp), true, true, h::ex_create_rwq_ind_table},
+    {kEx | IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL, "EX_DESTROY_RWQ_IND_TBL",
+     sizeof(ib_uverbs_ex_destroy_rwq_ind_table), 0, false, false, h::ex_destroy_rwq_ind_table},
+    {kEx | IB_USER_VERBS_EX_CMD_CREATE_FLOW, "EX_CREATE_FLOW", sizeof(ib_uverbs_create_flow),
+     sizeof(ib_uverbs_create_flow_resp), true, true, h::create_flow},
+    {kEx | IB_USER_VERBS_EX_CMD_DESTROY_FLOW, "EX_DESTROY_FLOW", sizeof(ib_uverbs_destroy_flow), 0, false, false,
+     h::write_destroy_flow},
     {kEx | IB_USER_VERBS_EX_CMD_MODIFY_CQ, "EX_MODIFY_CQ", sizeof(ib_uverbs_ex_modify_cq), 0, false, false,
      h::ex_modify_cq},
 };

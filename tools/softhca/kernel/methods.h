@@ -109,6 +109,16 @@ int attach_mcast(Request&);
 int detach_mcast(Request&);
 int write_destroy_qp(Request&);
 
+int create_wq(Request&);
+int ex_create_wq(Request&);
+int ex_modify_wq(Request&);
+int destroy_wq(Request&);
+int ex_destroy_wq(Request&);
+int ex_create_rwq_ind_table(Request&);
+int ex_destroy_rwq_ind_table(Request&);
+int create_flow(Request&);
+int write_destroy_flow(Request&);
+
 int invoke_write(Request&);
 }  // namespace handlers
 

@@ -12,6 +12,7 @@
 
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/qp_transition.h"
+#include "tools/softhca/kernel/raw_queues.h"
 #include "tools/softhca/kernel/rdma_device.h"
 #include "wqe/prm/dct.h"
 #include "wqe/prm/qp.h"
@@ -204,10 +205,35 @@ struct Qp final : Numbered {
   std::uint8_t max_dest_rd_atomic = 0;  // last value
   std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0;
   std::uint64_t doorbell_record = 0;
+  int release_raw(RdmaDevice& device);
+  RawQueues raw;        // RAW_PACKET: the device knows these, and no QP
+  bool is_rss = false;  // of them the TIR alone
   // Of a DCT, which the device gets to know, and which has a number, from RTR on.
   umlx5::wqe::prm::Dctc dctc;
   EventSink dct_events;
   std::vector<McastGroup> groups;
+};
+
+// A receive work queue.
+struct Wq final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_WQ;
+  Wq(std::uint16_t devx_uid, std::uint32_t rqn) : Numbered(kType, devx_uid, rqn, umlx5::wqe::prm::Opcode::kDestroyRq) {}
+  int release(RdmaDevice& device) override;
+  std::uint8_t state = 0;  // prm::kQueueReset ..
+};
+
+struct RwqIndTable final : Numbered {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_RWQ_IND_TBL;
+  RwqIndTable(std::uint16_t devx_uid, std::uint32_t rqtn, std::uint8_t log_table_entries)
+      : Numbered(kType, devx_uid, rqtn, umlx5::wqe::prm::Opcode::kDestroyRqt), log_entries(log_table_entries) {}
+  const std::uint8_t log_entries;
+};
+
+struct Flow final : Object {
+  static constexpr std::uint16_t kType = UVERBS_OBJECT_FLOW;
+  Flow(std::uint16_t devx_uid, std::uint32_t rule_number) : Object(kType, devx_uid), rule(rule_number) {}
+  int release(RdmaDevice& device) override;
+  const std::uint32_t rule;
 };
 
 }  // namespace softhca::kernel

@@ -17,6 +17,7 @@
 #include "tools/softhca/kernel/user_memory.h"
 #include "tools/softhca/kernel/uverbs_file.h"
 #include "wqe/prm/qp.h"
+#include "wqe/prm/tir.h"
 
 namespace softhca::kernel {
 
@@ -29,6 +30,9 @@ int Qp::release(RdmaDevice& device) {
   if (const int error = leave_groups(device); error != 0) {
     return error;
   }
+  if (qp_type == IB_UVERBS_QPT_RAW_PACKET) {
+    return release_raw(device);
+  }
   // As mlx5_ib does: a QP leaves the device from RESET.
   if (state != State::kReset) {
     if (const int error = command_on_object(device.firmware(), prm::Opcode::kToRstQp, uid, number); error != 0) {
@@ -39,6 +43,23 @@ int Qp::release(RdmaDevice& device) {
     return error;
   }
   reported = device.events().remove(EventSource::kQp, number);
+  return 0;
+}
+
+// Queues leave the device from reset too.
+int Qp::release_raw(RdmaDevice& device) {
+  const RawQueues numbers = raw;
+  if (!is_rss && state != State::kReset && modify_raw_queues(device.firmware(), uid, raw, State::kReset) != 0) {
+    log(LogLevel::kInfo, fmt::format("QP {:#x} could not be reset before it is destroyed", number));
+  }
+  if (const int error = destroy_raw_queues(device.firmware(), uid, raw); error != 0) {
+    return error;
+  }
+  for (const std::uint32_t queue : {numbers.sqn, numbers.rqn}) {
+    if (queue != 0) {
+      reported.asynchronous += device.events().remove(EventSource::kQp, queue).asynchronous;
+    }
+  }
   return 0;
 }
 
@@ -64,6 +85,7 @@ struct QpRequest {
   Cq* receive_cq = nullptr;
   Srq* srq = nullptr;
   Xrcd* xrcd = nullptr;
+  RwqIndTable* table = nullptr;
   std::shared_ptr<EventFile> async = nullptr;
 
   bool is_xrc() const { return type == IB_UVERBS_QPT_XRC_INI || type == IB_UVERBS_QPT_XRC_TGT; }
@@ -95,6 +117,11 @@ int check_dct(const QpRequest& asked) {
   return lacks || asked.create_flags != 0 ? EINVAL : 0;
 }
 
+int check_raw(Request& request, const QpRequest& asked) {
+  const bool lacks = asked.pd == nullptr || asked.send_cq == nullptr || asked.receive_cq == nullptr;
+  return lacks || request.file().context()->cqe_version == 0 ? EINVAL : 0;
+}
+
 int check_type(Request& request, const QpRequest& asked) {
   const auto& caps = request.device().caps();
   switch (asked.type) {
@@ -118,8 +145,7 @@ int check_type(Request& request, const QpRequest& asked) {
     case kQptDct:
       return caps.dct ? check_dct(asked) : EOPNOTSUPP;
     case IB_UVERBS_QPT_RAW_PACKET:
-      log(LogLevel::kInfo, fmt::format("QP type {} is not supported", asked.type));
-      return EOPNOTSUPP;
+      return caps.raw_packets ? check_raw(request, asked) : EOPNOTSUPP;
     default:
       return EINVAL;
   }
@@ -149,6 +175,10 @@ int check_driver_part(Request& request, std::uint32_t type, const mlx5_ib_create
         MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_BFREG_INDEX | MLX5_QP_FLAG_UAR_PAGE_INDEX;
     kept = driver.flags;
     return (driver.flags & ~kOfDct) != 0 ? EINVAL : 0;
+  }
+  if (type == IB_UVERBS_QPT_RAW_PACKET) {
+    accepted |= MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC;
+    accepted |= caps.tunnel_offloads ? std::uint32_t{MLX5_QP_FLAG_TUNNEL_OFFLOADS} : 0;
   }
   if (type == kQptDci) {
     accepted |= MLX5_QP_FLAG_TYPE_DCI;
@@ -190,6 +220,8 @@ int check_sizes(Request& request, QpRequest& asked, const mlx5_ib_create_qp& dri
 int check_create_flags(Request& request, const QpRequest& asked) {
   std::uint32_t supported = 0;
   supported |= request.device().caps().block_lb_mc ? std::uint32_t{IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK} : 0;
+  const bool strips = asked.type == IB_UVERBS_QPT_RAW_PACKET && request.device().caps().vlan_stripping;
+  supported |= strips ? std::uint32_t{IB_UVERBS_QP_CREATE_CVLAN_STRIPPING} : 0;
   return (asked.create_flags & ~supported) != 0 ? EOPNOTSUPP : 0;
 }
 
@@ -331,8 +363,160 @@ QpNumbers add_dct(Request& request, const QpRequest& asked, const mlx5_ib_create
   return {request.adopt(std::move(dct)), 0};
 }
 
+EventSink sink_of(Request& request, const QpRequest& asked) {
+  return {.user_handle = asked.user_handle,
+          .completions = nullptr,
+          .asynchronous = asked.async != nullptr ? asked.async : request.file().default_async_file()};
+}
+
+// Programs that use the device's own commands learn the numbers of the parts.
+int answer_raw(Request& request, const RawQueues& raw) {
+  mlx5_ib_create_qp_resp response{};
+  response.bfreg_index = 1u << 31;  // the UAR page is the program's own choice
+  if (request.uid() != 0) {
+    response.tirn = raw.tirn;
+    response.tisn = raw.tisn;
+    response.rqn = raw.rqn;
+    response.sqn = raw.sqn;
+    response.comp_mask = (raw.tirn != 0 ? std::uint32_t{MLX5_IB_CREATE_QP_RESP_MASK_TIRN} : 0) |
+                         (raw.tisn != 0 ? std::uint32_t{MLX5_IB_CREATE_QP_RESP_MASK_TISN} : 0) |
+                         (raw.rqn != 0 ? std::uint32_t{MLX5_IB_CREATE_QP_RESP_MASK_RQN} : 0) |
+                         (raw.sqn != 0 ? std::uint32_t{MLX5_IB_CREATE_QP_RESP_MASK_SQN} : 0);
+  }
+  return request.put_driver(&response, sizeof response);
+}
+
+std::expected<QpNumbers, int> add_raw(Request& request, const QpRequest& asked, const mlx5_ib_create_qp& driver,
+                                      std::uint32_t flags) {
+  const bool has_rq = asked.has_rq();
+  RawQpParameters parameters{
+      .receive = {.uid = request.uid(),
+                  .pdn = asked.pd->number,
+                  .cqn = asked.receive_cq->number,
+                  .user_index = driver.uidx,
+                  .address = driver.buf_addr,
+                  .doorbell_record = driver.db_addr,
+                  .entries = has_rq ? driver.rq_wqe_count : 0,
+                  .log_wqe_bytes = static_cast<std::uint8_t>(driver.rq_wqe_shift),
+                  .strips_vlan = (asked.create_flags & IB_UVERBS_QP_CREATE_CVLAN_STRIPPING) != 0},
+      .transport_domain = request.file().context()->transport_domain,
+      .tunnel_offloads = (flags & MLX5_QP_FLAG_TUNNEL_OFFLOADS) != 0,
+      .self_loopback = 0,
+      .sq_address = driver.sq_buf_addr,
+      .sq_wqebbs = driver.sq_wqe_count,
+      .send_cqn = asked.send_cq->number,
+      .uar_page = driver.bfreg_index};
+  parameters.self_loopback |= (flags & MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC) != 0 ? prm::kSelfLoopbackUnicast : 0;
+  parameters.self_loopback |= (flags & MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC) != 0 ? prm::kSelfLoopbackMulticast : 0;
+  if (!has_rq && driver.sq_wqe_count == 0) {
+    return std::unexpected(EINVAL);
+  }
+  const auto raw = create_raw_queues(request.firmware(), parameters);
+  if (!raw) {
+    return std::unexpected(raw.error());
+  }
+  const Named named = named_by(request, asked);
+  auto qp = qp_of(asked, named, driver, flags, raw->sqn != 0 ? raw->sqn : raw->rqn);
+  qp->raw = *raw;
+  for (const std::uint32_t queue : {raw->sqn, raw->rqn}) {
+    if (queue != 0) {
+      request.device().events().add(EventSource::kQp, queue, sink_of(request, asked));
+    }
+  }
+  const QpNumbers numbers{0, qp->number};
+  const std::uint32_t handle = request.adopt(std::move(qp));
+  const int error = answer_raw(request, *raw);
+  return error == 0 ? std::expected<QpNumbers, int>({handle, numbers.qpn}) : std::unexpected(error);
+}
+
+// Which fields of a packet the hash is of. EINVAL for fields of both IP versions or both transports.
+int select_fields(std::uint64_t fields, prm::RxHashFieldSelect& select) {
+  constexpr std::uint64_t kIpv4 = MLX5_RX_HASH_SRC_IPV4 | MLX5_RX_HASH_DST_IPV4,
+                          kIpv6 = MLX5_RX_HASH_SRC_IPV6 | MLX5_RX_HASH_DST_IPV6,
+                          kTcp = MLX5_RX_HASH_SRC_PORT_TCP | MLX5_RX_HASH_DST_PORT_TCP,
+                          kUdp = MLX5_RX_HASH_SRC_PORT_UDP | MLX5_RX_HASH_DST_PORT_UDP;
+  const auto has = [&](std::uint64_t any_of) { return (fields & any_of) != 0; };
+  if ((has(kIpv4) && has(kIpv6)) || (has(kTcp) && has(kUdp))) {
+    return EINVAL;
+  }
+  select.l3_prot_type = has(kIpv6) ? prm::kHashIpv6 : prm::kHashIpv4;
+  select.l4_prot_type = has(kUdp) ? prm::kHashUdp : prm::kHashTcp;
+  select.selected_fields = (has(MLX5_RX_HASH_SRC_IPV4 | MLX5_RX_HASH_SRC_IPV6) ? prm::kHashSourceIp : 0) |
+                           (has(MLX5_RX_HASH_DST_IPV4 | MLX5_RX_HASH_DST_IPV6) ? prm::kHashDestinationIp : 0) |
+                           (has(MLX5_RX_HASH_SRC_PORT_TCP | MLX5_RX_HASH_SRC_PORT_UDP) ? prm::kHashSourcePort : 0) |
+                           (has(MLX5_RX_HASH_DST_PORT_TCP | MLX5_RX_HASH_DST_PORT_UDP) ? prm::kHashDestinationPort : 0);
+  return 0;
+}
+
+int check_rss(Request& request, const QpRequest& asked, const mlx5_ib_create_qp_rss& driver) {
+  constexpr std::uint32_t kFlags =
+      MLX5_QP_FLAG_TUNNEL_OFFLOADS | MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC;
+  const auto& caps = request.device().caps();
+  if (asked.type != IB_UVERBS_QPT_RAW_PACKET || !caps.raw_packets) {
+    return EOPNOTSUPP;
+  }
+  if (asked.pd == nullptr || asked.send_cq != nullptr || asked.create_flags != 0 ||
+      request.driver_in().size() < sizeof driver) {
+    return EINVAL;
+  }
+  const bool tunnels = (driver.flags & MLX5_QP_FLAG_TUNNEL_OFFLOADS) != 0;
+  if (!request.driver_in_is_zero_from(sizeof driver) || driver.comp_mask != 0 || (driver.flags & ~kFlags) != 0 ||
+      (tunnels && !caps.tunnel_offloads) || ((driver.rx_hash_fields_mask & MLX5_RX_HASH_INNER) != 0 && !tunnels) ||
+      driver.rx_hash_function != MLX5_RX_HASH_FUNC_TOEPLITZ ||
+      (driver.rx_hash_fields_mask & MLX5_RX_HASH_IPSEC_SPI) != 0) {
+    return EOPNOTSUPP;
+  }
+  return driver.rx_key_len != sizeof(prm::Tirc::rx_hash_toeplitz_key) ||
+                 (driver.rx_hash_fields_mask == 0 && asked.table->log_entries != 0)
+             ? EINVAL
+             : 0;
+}
+
+// A QP that is no more than a hash over the queues of a table.
+std::expected<QpNumbers, int> add_rss(Request& request, const QpRequest& asked) {
+  mlx5_ib_create_qp_rss driver{};
+  request.get_driver(driver);
+  if (const int error = check_rss(request, asked, driver); error != 0) {
+    return std::unexpected(error);
+  }
+  prm::CreateTirIn in{.header = {.opcode = prm::Opcode::kCreateTir, .uid = request.uid()}};
+  prm::Tirc& tirc = in.tirc;
+  tirc.disp_type = prm::kTirIndirect;
+  tirc.indirect_table = asked.table->number;
+  tirc.transport_domain = request.file().context()->transport_domain;
+  tirc.tunneled_offload_en = (driver.flags & MLX5_QP_FLAG_TUNNEL_OFFLOADS) != 0;
+  tirc.self_lb_block = static_cast<std::uint8_t>(
+      ((driver.flags & MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC) != 0 ? prm::kSelfLoopbackUnicast : 0) |
+      ((driver.flags & MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC) != 0 ? prm::kSelfLoopbackMulticast : 0));
+  tirc.rx_hash_fn = prm::kRxHashToeplitz;
+  tirc.rx_hash_symmetric = true;
+  std::memcpy(tirc.rx_hash_toeplitz_key.data(), driver.rx_hash_key, tirc.rx_hash_toeplitz_key.size());
+  const bool inner = (driver.rx_hash_fields_mask & MLX5_RX_HASH_INNER) != 0;
+  if (const int error = select_fields(driver.rx_hash_fields_mask,
+                                      inner ? tirc.rx_hash_field_selector_inner : tirc.rx_hash_field_selector_outer);
+      error != 0) {
+    return std::unexpected(error);
+  }
+  const auto out = command<prm::ObjectOut>(request.firmware(), in);
+  if (!out) {
+    return std::unexpected(out.error());
+  }
+  auto qp = std::make_unique<Qp>(request.uid(), 0);
+  qp->qp_type = IB_UVERBS_QPT_RAW_PACKET;
+  qp->is_rss = true;
+  qp->raw.tirn = out->number;
+  qp->use(asked.pd);
+  qp->use(asked.table);
+  const std::uint32_t handle = request.adopt(std::move(qp));
+  const int error = answer_raw(request, {.tirn = out->number});
+  return error == 0 ? std::expected<QpNumbers, int>({handle, 0}) : std::unexpected(error);
+}
+
 // Makes the QP and answers the driver's part.
 std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
+  if (asked.table != nullptr) {
+    return add_rss(request, asked);
+  }
   mlx5_ib_create_qp driver{};
   request.get_driver(driver);
   std::uint32_t flags = 0;
@@ -347,6 +531,9 @@ std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
   if (error != 0) {
     return std::unexpected(error);
   }
+  if (asked.type == IB_UVERBS_QPT_RAW_PACKET) {
+    return add_raw(request, asked, driver, flags);
+  }
   const Named named = named_by(request, asked);
   prm::CreateQpIn in{.header = {.opcode = prm::Opcode::kCreateQp, .uid = named.uid},
                      .ece = request.device().caps().ece_support ? driver.ece_options : 0,
@@ -359,11 +546,7 @@ std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
   if (!out) {
     return std::unexpected(out.error());
   }
-  request.device().events().add(
-      EventSource::kQp, out->number,
-      {.user_handle = asked.user_handle,
-       .completions = nullptr,
-       .asynchronous = asked.async != nullptr ? asked.async : request.file().default_async_file()});
+  request.device().events().add(EventSource::kQp, out->number, sink_of(request, asked));
   const QpNumbers numbers{request.adopt(qp_of(asked, named, driver, flags, out->number)), out->number};
   mlx5_ib_create_qp_resp response{};
   response.bfreg_index = 1u << 31;  // the UAR page is the program's own choice
@@ -473,6 +656,16 @@ std::expected<EventCounts, int> destroy_outside_groups(Request& request, Qp& qp)
   return qp.groups.empty() ? request.file().destroy(qp) : std::unexpected(EBUSY);
 }
 
+ib_uverbs_query_qp_resp attributes_of_raw(const Qp& qp) {
+  ib_uverbs_query_qp_resp r{};
+  r.max_recv_wr = qp.rq_entries;
+  r.max_recv_sge = qp.rq_max_sge;
+  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.state);
+  r.port_num = qp.port;
+  r.sq_sig_all = qp.signal_all ? 1 : 0;
+  return r;
+}
+
 }  // namespace
 
 int create_qp(Request& request) {
@@ -494,6 +687,7 @@ int create_qp(Request& request) {
                   .receive_cq = request.object<Cq>(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
                   .srq = request.object<Srq>(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
                   .xrcd = request.object<Xrcd>(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE),
+                  .table = request.object<RwqIndTable>(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE),
                   .async = request.event_file(UVERBS_ATTR_CREATE_QP_EVENT_FD)};
   const auto numbers = add_qp(request, asked);
   if (!numbers) {
@@ -527,7 +721,12 @@ int ex_create_qp(Request& request) {
   }
   QpRequest asked = request_of(request, in);
   asked.create_flags = in.create_flags;
-  if ((in.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE) != 0 || (in.is_srq != 0 && asked.srq == nullptr) ||
+  const bool names_table = (in.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE) != 0;
+  if (names_table) {
+    asked.table = request.file().find<RwqIndTable>(in.rwq_ind_tbl_handle);
+    asked.send_cq = asked.receive_cq = nullptr;
+  }
+  if ((names_table && asked.table == nullptr) || (in.is_srq != 0 && asked.srq == nullptr) ||
       (in.create_flags & ~kKnownCreateFlags) != 0) {
     return EINVAL;
   }
@@ -557,6 +756,13 @@ int query_qp(Request& request) {
     ib_uverbs_query_qp_resp response{};
     const int error = query_dct(request, *qp, response);
     return error != 0 ? error : request.put_core(response);
+  }
+  if (qp->is_rss) {
+    return ENOSYS;
+  }
+  if (qp->qp_type == IB_UVERBS_QPT_RAW_PACKET) {
+    qp->state = state_of_raw_queues(request.firmware(), qp->uid, qp->raw, qp->state);
+    return request.put_core(attributes_of_raw(*qp));
   }
   const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = qp->uid}, .number = qp->number};
   const auto out = command<prm::QueryQpOut>(request.firmware(), in);

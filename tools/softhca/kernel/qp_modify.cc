@@ -237,6 +237,17 @@ void remember(Qp& qp, const ib_uverbs_modify_qp& m, State to) {
   qp.port = (m.attr_mask & kAttrPort) != 0 ? m.port_num : qp.port;
 }
 
+int modify_raw(Request& request, Qp& qp, const ib_uverbs_modify_qp& m, State from, State to) {
+  if (!opcode_of(from, to)) {
+    return EINVAL;
+  }
+  if (const int error = modify_raw_queues(request.firmware(), qp.uid, qp.raw, to); error != 0) {
+    return error;
+  }
+  remember(qp, m, to);
+  return 0;
+}
+
 // The change itself; `ece` is asked for, and becomes what the device grants. A DCT gets its number.
 int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece, std::uint32_t& dctn) {
   Qp* const qp = request.file().find<Qp>(m.qp_handle);
@@ -245,6 +256,9 @@ int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece, s
   }
   if (const int error = check_core(*qp, m); error != 0) {
     return error;
+  }
+  if (qp->is_rss) {
+    return ENOSYS;
   }
   if (qp->qp_type == kQptDct) {
     return modify_dct(request, *qp, m, ece, dctn);
@@ -256,6 +270,9 @@ int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece, s
   }
   if (from == State::kReset && to == State::kReset) {
     return 0;
+  }
+  if (qp->qp_type == IB_UVERBS_QPT_RAW_PACKET) {
+    return modify_raw(request, *qp, m, from, to);
   }
   const auto opcode = opcode_of(from, to);
   if (!opcode) {

@@ -92,7 +92,11 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .block_lb_mc = all.block_lb_mc,
           .imaicl = all.imaicl,
           .drain_sigerr = all.drain_sigerr,
-          .dct = all.dct};
+          .dct = all.dct,
+          .raw_packets = all.eth_net_offloads,
+          .log_max_rq = all.log_max_rq,
+          .log_max_rqt = all.log_max_rqt,
+          .log_max_rqt_size = all.log_max_rqt_size};
 }
 
 std::string gid_text(const Gid& gid) {
@@ -189,6 +193,7 @@ int RdmaDevice::bring_up() {
     return resources.error();
   }
   resources_ = std::move(*resources);
+  flows_ = std::make_unique<FlowRules>(firmware_);
   return set_gid(0, gid_of_ipv4(identity_.ipv4_address));
 }
 
@@ -230,6 +235,9 @@ int RdmaDevice::query_capabilities() {
     caps_.log_max_memic_alignment = memory->log_max_memic_addr_alignment;
     memic_pages_ = std::make_unique<bool[]>(caps_.memic_bytes / 4096);
   }
+  if (const int error = caps_.raw_packets ? query_raw_packets() : 0; error != 0) {
+    return error;
+  }
   const auto roce = query_group<prm::RoceCapabilities>(firmware_, prm::CapabilityGroup::kRoce);
   if (!roce) {
     return roce.error();
@@ -249,6 +257,23 @@ int RdmaDevice::query_capabilities() {
     }
     dump_fill_mkey_ = keys->dump_fill_mkey;
   }
+  return 0;
+}
+
+int RdmaDevice::query_raw_packets() {
+  const auto ethernet = query_group<prm::EthernetCapabilities>(firmware_, prm::CapabilityGroup::kEthernetOffloads);
+  if (!ethernet) {
+    return ethernet.error();
+  }
+  const auto flows = query_group<prm::FlowTableCapabilities>(firmware_, prm::CapabilityGroup::kFlowTable);
+  if (!flows) {
+    return flows.error();
+  }
+  caps_.raw_checksums = ethernet->csum_cap;
+  caps_.vlan_stripping = ethernet->vlan_cap;
+  caps_.log_max_large_send = ethernet->max_lso_cap;
+  caps_.tunnel_offloads = ethernet->tunnel_stateless_vxlan;
+  caps_.nic_flow_table = flows->nic_receive_ft_support;
   return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "tools/softhca/kernel/device_resources.h"
 #include "tools/softhca/kernel/event_hub.h"
 #include "tools/softhca/kernel/firmware.h"
+#include "tools/softhca/kernel/flow_rules.h"
 #include "uapi/error.h"
 
 namespace softhca::kernel {
@@ -51,7 +52,11 @@ struct Capabilities {
   std::uint64_t memic_start = 0;                                  // in the BAR
   std::uint32_t memic_bytes = 0;
   std::uint8_t log_max_memic_alignment = 0;  // of 64 bytes
-  bool atomic_64_bits = false;               // compare-and-swap and fetch-and-add of 8 bytes
+  // Raw packets.
+  bool raw_packets = false, raw_checksums = false, vlan_stripping = false, tunnel_offloads = false,
+       nic_flow_table = false;
+  std::uint8_t log_max_large_send = 0, log_max_rq = 0, log_max_rqt = 0, log_max_rqt_size = 0;
+  bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
 };
 
 using Gid = std::array<std::uint8_t, 16>;
@@ -106,6 +111,7 @@ class RdmaDevice {
   // A program's mapping of the page that tells how the device's clock relates to the time of day, as it is now. Errno.
   std::expected<std::byte*, int> map_clock_info();
 
+  FlowRules& flows() { return *flows_; }
   const DeviceResources& resources() const { return *resources_; }
   // The open XRC domain that stands for a file, by its device and inode; empty if none is open. A device belongs to one
   // process, and so does what the file stands for.
@@ -120,6 +126,7 @@ class RdmaDevice {
   RdmaDevice(Firmware& firmware, const Identity& identity);
   int bring_up();
   int query_capabilities();
+  int query_raw_packets();
   int set_gid(std::uint32_t index, const Gid& gid);
 
   Firmware& firmware_;
@@ -132,6 +139,7 @@ class RdmaDevice {
   std::uint8_t mkey_variant_ = 1;
   std::unique_ptr<EventHub> events_;
   std::unique_ptr<DeviceResources> resources_;
+  std::unique_ptr<FlowRules> flows_;
   ClockInfo clock_info_;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<XrcDomain>> xrc_domains_;
   std::unique_ptr<bool[]> memic_pages_;

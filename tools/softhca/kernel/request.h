@@ -86,6 +86,8 @@ class Request {
 
   // ---- The two parts of a write command; the driver part also of an ioctl method. ----
   std::size_t core_in_bytes() const { return core_in_.size(); }
+  // For commands with a list at their end.
+  std::span<const std::byte> core_in() const { return core_in_; }
   // Reads the core part: shorter input is zero-extended. EOPNOTSUPP if there is more than T and it is not zero.
   template <typename T>
   int get_core(T& command) const {

@@ -77,12 +77,16 @@ int pin_user_memory(std::uint64_t address, std::uint64_t bytes, bool writable) {
   return ::madvise(start, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0 ? 0 : EFAULT;
 }
 
-PageRun queue_pages(std::uint64_t address, std::uint64_t bytes) {
+PageRun queue_pages(std::uint64_t address, std::uint64_t bytes, unsigned offset_bits) {
   // A page of 2^n bytes can start the buffer if the address is a multiple of 2^n / 64.
   std::uint8_t log_page = 0;
   for (std::uint8_t log = kMinLogPage; log <= kMaxLogQueuePage; ++log) {
     if ((address & ((std::uint64_t{1} << log) / kQueueOffsetUnits - 1)) != 0) {
       break;
+    }
+    const std::uint64_t offset_units = (address & ((std::uint64_t{1} << log) - 1)) / ((1u << log) / kQueueOffsetUnits);
+    if (offset_units >> offset_bits != 0) {
+      continue;
     }
     log_page = log;
     if (fits_one_page(address, bytes, log)) {

@@ -24,9 +24,9 @@ struct PageRun {
   std::uint64_t offset_bytes = 0;
 };
 
-// Pages for a queue's buffer, whose offset the device takes in 1/64 of a page: as few as that allows. Empty
-// `addresses` if the address is not a multiple of 64. `bytes` is not 0.
-PageRun queue_pages(std::uint64_t address, std::uint64_t bytes);
+// Pages for a queue's buffer, whose offset the device takes in 1/64 of a page, in a field of `offset_bits`: as few as
+// that allows. Empty `addresses` if the address is not a multiple of 64. `bytes` is not 0.
+PageRun queue_pages(std::uint64_t address, std::uint64_t bytes, unsigned offset_bits = 6);
 
 // Pages for memory that is known to the device as [iova, iova + bytes): as few as the difference allows. The two agree
 // in their low 12 bits. `bytes` may be 0.
