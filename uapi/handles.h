@@ -23,6 +23,7 @@ using SrqHandle = Handle<struct SrqTag>;
 using AhHandle = Handle<struct AhTag>;
 using WqHandle = Handle<struct WqTag>;
 using RwqIndTableHandle = Handle<struct RwqIndTableTag>;
+using FlowHandle = Handle<struct FlowTag>;
 using XrcdHandle = Handle<struct XrcdTag>;
 using DmHandle = Handle<struct DmTag>;
 using UarHandle = Handle<struct UarTag>;
