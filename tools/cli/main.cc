@@ -1,4 +1,4 @@
-// The umlx5 program: lat, bw and devinfo.
+// The umlx5 program: lat, bw, devinfo and qp.
 #include <fmt/format.h>
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "tools/cli/devices.h"
 #include "tools/cli/devinfo.h"
 #include "tools/cli/options.h"
+#include "tools/cli/qp_command.h"
 #include "tools/cli/run_test.h"
 #include "tools/softhca/source.h"
 #include "uapi/kernel_devices.h"
@@ -33,6 +34,9 @@ int main(int argc, char** argv) {
   const std::array<uapi::DeviceSource*, 2> sources = {&kernel, &soft};
   if (const auto* devinfo = std::get_if<tools::DevinfoOptions>(&line)) {
     return tools::run_devinfo(*devinfo, sources);
+  }
+  if (const auto* qp = std::get_if<tools::QpCommandOptions>(&line)) {
+    return tools::run_qp(*qp, sources);
   }
   return tools::run_test(std::get<tools::TestOptions>(line), arguments, sources);
 }

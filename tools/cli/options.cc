@@ -205,12 +205,16 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
   info->add_flag("-l,--list", devinfo.list, "only the names");
   info->add_flag("--json", devinfo.json, "as JSON");
 
+  QpCommandOptions qp;
+  CLI::App* qp_command = app.add_subcommand("qp", "show what a queue pair would get, or why it would not be made");
+  add_qp_options(*qp_command, qp);
+
   const auto known = [&](const std::string& name) {
     return !app.get_subcommands([&](CLI::App* command) { return command->get_name() == name; }).empty();
   };
   // CLI11 would only say that a command is missing.
   if (!arguments.empty() && !arguments[0].starts_with('-') && !known(arguments[0])) {
-    return Answer{kUsage, fmt::format("umlx5: there is no command '{}'; there are lat, bw and devinfo", arguments[0])};
+    return Answer{kUsage, fmt::format("umlx5: there is no command '{}'; there are lat, bw, devinfo and qp", arguments[0])};
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
   try {
@@ -220,6 +224,9 @@ CommandLine parse_command_line(std::span<const std::string> arguments) {
   }
   if (info->parsed()) {
     return devinfo;
+  }
+  if (qp_command->parsed()) {
+    return qp;
   }
   TestArguments& test = lat->parsed() ? latency : bandwidth;
   if (auto answer = finish(test)) {

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "driver/types.h"
+#include "tools/cli/qp_options.h"
 
 namespace umlx5::tools {
 
@@ -55,7 +56,7 @@ struct Answer {
   std::string text;
 };
 
-using CommandLine = std::variant<TestOptions, DevinfoOptions, Answer>;
+using CommandLine = std::variant<TestOptions, DevinfoOptions, QpCommandOptions, Answer>;
 
 // `arguments` without the program's name. Thread-safe.
 CommandLine parse_command_line(std::span<const std::string> arguments);
