@@ -67,6 +67,7 @@ inline void Channel::relax() noexcept {
 struct DeviceInfo {
   std::string name;             // RDMA device, "mlx5_0"
   std::string path;             // what open() wants: "/dev/infiniband/uverbs0", or the address of a software device
+  std::string node{};           // in sysfs' class infiniband_verbs, "uverbs0"
   std::uint16_t vendor_id = 0;  // PCI
   std::uint16_t device_id = 0;  // PCI part, 0x101d for ConnectX-6 Dx
   int abi_version = 0;          // of the driver-private part; 1 for mlx5

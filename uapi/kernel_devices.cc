@@ -200,6 +200,7 @@ Expected<std::vector<DeviceInfo>> KernelDevices::list() {
     DeviceInfo info;
     info.name = node.device;
     info.path = fmt::format("{}/infiniband/{}", options_.dev_root, node.name);
+    info.node = node.name;
     info.vendor_id = read_number<std::uint16_t>(directory + "/vendor").value_or(0);
     info.device_id = read_number<std::uint16_t>(directory + "/device").value_or(0);
     info.abi_version = node.abi_version;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "driver/verbs/context_open.h"
-#include "uapi/kernel_devices.h"
+#include "driver/verbs/device_origin.h"
 #include "uapi/netlink_devices.h"
 
 namespace umlx5::verbs {
@@ -31,11 +31,8 @@ void put_text(char (&to)[kBytes], std::string_view from) {
   to[count] = '\0';
 }
 
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 struct Devices {
   std::mutex mutex;
-  uapi::KernelDevices kernel{{.sysfs_root = sysfs_path()}};
   std::vector<DeviceObject*> known;  // each holds one reference
 };
 
@@ -58,7 +55,7 @@ std::map<std::string, int> device_indices() {
 
 DeviceObject* make_device(const uapi::DeviceInfo& info, uapi::DeviceSource& source, int index) {
   auto* device = new DeviceObject;
-  const std::string_view node = file_name(info.path);
+  const std::string_view node = info.node;
   device->device.node_type = IBV_NODE_CA;
   device->device.transport_type = IBV_TRANSPORT_IB;
   put_text(device->device.name, info.name);
@@ -104,14 +101,18 @@ Expected<void> refresh(Devices& all, uapi::DeviceSource& source) {
 }  // namespace
 
 const char* sysfs_path() {
-  const char* path = std::getenv("SYSFS_PATH");
-  return path != nullptr && *path != '\0' ? path : "/sys";
+  const auto& origin = device_origin();
+  return origin ? origin->sysfs_root.c_str() : "/sys";
 }
 
 Expected<DeviceObject**> list_devices(std::size_t& count) {
+  const auto& origin = device_origin();
+  if (!origin) {
+    return std::unexpected(origin.error());
+  }
   Devices& all = devices();
   const std::lock_guard lock(all.mutex);
-  if (auto result = refresh(all, all.kernel); !result) {
+  if (auto result = refresh(all, *origin->source); !result) {
     return std::unexpected(std::move(result.error()));
   }
   const std::string verbs_class = fmt::format("{}/class/infiniband_verbs", sysfs_path());

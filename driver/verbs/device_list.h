@@ -18,7 +18,7 @@ void free_device_list(DeviceObject** list);
 void hold(DeviceObject& device);
 void release(DeviceObject& device);
 
-// "/sys", or what SYSFS_PATH names.
+// "/sys", or what SYSFS_PATH names; of soft devices, where their entries lie.
 const char* sysfs_path();
 
 }  // namespace umlx5::verbs

@@ -75,6 +75,7 @@ umlx5::Expected<std::vector<DeviceInfo>> SoftDeviceSource::list() {
   for (const Slot& slot : slots_) {
     devices.push_back({.name = slot.options.name,
                        .path = "soft:" + slot.options.name,
+                       .node = fmt::format("uverbs{}", devices.size()),
                        .vendor_id = 0x15b3,
                        .device_id = 0x101d,
                        .abi_version = 1,

@@ -105,6 +105,9 @@ class Shim {
     return fd;
   }
 
+  // Why get() is null, if making it failed.
+  static int error() { return error_.load(); }
+
   static bool is_ours(int fd) {
     return fd >= 0 && static_cast<std::size_t>(fd) < kTrackedDescriptors && ours_[fd].load(std::memory_order_acquire);
   }
@@ -142,6 +145,7 @@ class Shim {
   static Shim* make() {
     const auto none = [](const umlx5::Error& error) {
       fmt::print(stderr, "umlx5: no soft devices: {}\n", error.message());
+      error_.store(error.errno_value);
       return nullptr;
     };
     const auto count = softhca::device_count_from_environment();
@@ -163,6 +167,7 @@ class Shim {
   std::shared_mutex mutex_;
   std::unordered_map<int, std::shared_ptr<Channel>> files_;
   static inline std::array<std::atomic<bool>, kTrackedDescriptors> ours_{};
+  static inline std::atomic<int> error_{0};
 };
 
 bool may_be_device_path(const char* path) {
@@ -201,6 +206,12 @@ mode_t mode_argument(int flags, va_list arguments) {
 }
 
 }  // namespace
+
+// Tells a libibverbs of this project that the devices are here already: 0, or the errno of why there are none.
+UMLX5_INTERPOSED int umlx5_preload_error() {
+  Shim::get();
+  return Shim::error();
+}
 
 #define UMLX5_OPEN(function)                                           \
   UMLX5_INTERPOSED int function(const char* path, int flags, ...) {    \

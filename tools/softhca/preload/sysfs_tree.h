@@ -19,6 +19,8 @@ class SysfsTree {
   // The devices and their attributes as `source` has them now.
   static umlx5::Expected<SysfsTree> create(umlx5::uapi::DeviceSource& source);
 
+  const std::string& root() const { return root_; }
+
   // Removes the tree from the disk, unless this is a forked child of the process that made it.
   void remove();
 
