@@ -107,6 +107,8 @@ struct HcaCapabilities {
   bool wrapped_keys = false, wrapped_keys_operational = false, wrapped_keys_commissioning = false;
   std::uint8_t log_max_encryption_keys = 0;
   std::uint16_t failed_crypto_selftests = 0;
+  // What DC may do in memory on demand; values are the verbs' (ibv_odp_transport_cap_bits).
+  std::uint32_t dc_on_demand = 0;
   std::uint64_t general_objects = 0;  // bit n: the device has objects of type n
   bool has_general_object(unsigned type) const { return (general_objects >> type & 1) != 0; }
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "driver/log.h"
@@ -81,6 +82,22 @@ void set_mkey_capabilities(uapi::Commands& commands, const prm::GeneralCapabilit
   }
 }
 
+// The kernel tells of the other transports.
+std::uint32_t dc_on_demand(uapi::Commands& commands) {
+  const auto odp = query_group<prm::OdpCapabilities>(commands, prm::CapabilityGroup::kOdp);
+  if (!odp) {
+    return 0;
+  }
+  // In the verbs' order, SEND being bit 0.
+  constexpr std::uint32_t kBits[] = {prm::kOdpSend, prm::kOdpReceive, prm::kOdpWrite,
+                                     prm::kOdpRead, prm::kOdpAtomic,  prm::kOdpSrqReceive};
+  std::uint32_t result = 0;
+  for (std::size_t i = 0; i < std::size(kBits); ++i) {
+    result |= (odp->dc & kBits[i]) != 0 ? 1u << i : 0;
+  }
+  return result;
+}
+
 }  // namespace
 
 HcaCapabilities query_hca_capabilities(uapi::Commands& commands, std::uint32_t max_recv_wr) {
@@ -91,6 +108,7 @@ HcaCapabilities query_hca_capabilities(uapi::Commands& commands, std::uint32_t m
   }
   HcaCapabilities capabilities = from_device(*device, max_recv_wr);
   set_mkey_capabilities(commands, *device, capabilities);
+  capabilities.dc_on_demand = device->pg ? dc_on_demand(commands) : 0;
   return capabilities;
 }
 

@@ -85,7 +85,6 @@ void set_driver_parts(const mlx5_ib_query_device_resp& driver, Parts& parts, mlx
   parts.set(MLX5DV_CONTEXT_MASK_DCI_STREAMS, to.dci_streams_caps, all.dci_streams_caps);
 }
 
-// On-demand paging of DC is not asked for: none.
 void set_device_parts(const HcaCapabilities& device, Parts& parts, mlx5dv_context& to) {
   if (parts.take(MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD)) {
     fill(device, to.sig_caps);
@@ -93,7 +92,7 @@ void set_device_parts(const HcaCapabilities& device, Parts& parts, mlx5dv_contex
   if (parts.take(MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD)) {
     fill(device, to.crypto_caps);
   }
-  parts.set(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, to.dc_odp_caps, 0U);
+  parts.set(MLX5DV_CONTEXT_MASK_DC_ODP_CAPS, to.dc_odp_caps, device.dc_on_demand);
   parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length, std::size_t{device.max_memcpy_bytes});
 }
 
