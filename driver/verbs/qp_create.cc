@@ -206,6 +206,30 @@ ibv_qp* mlx5_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv_q
   return object ? (*object)->base() : report_null(object.error());
 }
 
+// An XRC target that another user of its domain created. Its state is not known before it is asked for.
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
+  constexpr std::uint32_t kNeeded = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+  if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED) {
+    return report_null({EOPNOTSUPP, fmt::format("QP open: comp_mask {:#x} is not known", attr->comp_mask)});
+  }
+  if ((attr->comp_mask & kNeeded) != kNeeded || attr->qp_type != IBV_QPT_XRC_RECV) {
+    return report_null({EINVAL, "QP open: an XRC_RECV QP is opened by its number, XRC domain and type"});
+  }
+  auto object = std::make_unique<QpObject>();
+  auto native = object_of(attr->xrcd).native->open_qp(attr->qp_num, object.get());
+  if (!native) {
+    return report_null(native.error());
+  }
+  object->native = std::move(*native);
+  ibv_qp_init_attr_ex init{};
+  init.qp_context = attr->qp_context;
+  init.qp_type = attr->qp_type;
+  set_public(*object, context, init);
+  object->base()->state = IBV_QPS_UNKNOWN;
+  set_posting(*object, std::nullopt);
+  return object.release()->base();
+}
+
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) { return mlx5_create_qp(context, attr, nullptr); }
 
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {

@@ -15,6 +15,7 @@ void set_queue_operations(verbs_context& operations) {
   operations.create_cq_ex = create_cq_ex;
   operations.modify_cq = modify_cq;
   operations.create_qp_ex = create_qp_ex;
+  operations.open_qp = open_qp;
   operations.modify_qp_rate_limit = modify_qp_rate_limit;
   operations.create_srq_ex = create_srq_ex;
   operations.get_srq_num = get_srq_num;

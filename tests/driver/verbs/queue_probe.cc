@@ -1,5 +1,6 @@
 // Calls what libibverbs and libmlx5 have for queues with good and bad arguments and prints what they give. Linked with
 // Debian's libraries; probe_test.py runs it with those and with ours, and compares.
+#include <fcntl.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -89,6 +90,45 @@ void times(const Device& device) {
   }
 }
 
+// An XRC target by its number, as a second user of its domain would.
+void shared_targets(const Device& device) {
+  title("XRC targets opened again");
+  ibv_xrcd_init_attr domain{};
+  domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  domain.fd = -1;
+  domain.oflags = O_CREAT;
+  ibv_xrcd* const xrcd = made("open_xrcd", [&] { return ibv_open_xrcd(device.context, &domain); });
+  ibv_qp_init_attr_ex attr{};
+  attr.qp_type = IBV_QPT_XRC_RECV;
+  attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+  attr.xrcd = xrcd;
+  ibv_qp* const target = made("create_qp_ex", [&] { return ibv_create_qp_ex(device.context, &attr); });
+  int whatever = 0;
+  ibv_qp_open_attr open{};
+  open.xrcd = xrcd;
+  open.qp_num = target->qp_num;
+  open.qp_type = IBV_QPT_XRC_RECV;
+  open.qp_context = &whatever;
+  for (const unsigned mask : {0u, unsigned{IBV_QP_OPEN_ATTR_NUM}, 0xfu | unsigned{IBV_QP_OPEN_ATTR_RESERVED}}) {
+    open.comp_mask = mask;  // the stock library sets no errno
+    std::printf("open_qp, mask %#x: refused %d\n", mask, ibv_open_qp(device.context, &open) == nullptr);
+  }
+  open.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE;
+  open.qp_num = 0xabcdef;
+  std::printf("open_qp of none: refused %d\n", ibv_open_qp(device.context, &open) == nullptr);
+  open.qp_num = target->qp_num;
+  ibv_qp* const opened = ibv_open_qp(device.context, &open);
+  std::printf("open_qp: %d\n", opened != nullptr);
+  if (opened != nullptr) {
+    std::printf("number %d context %d state %d type %d\n", opened->qp_num == target->qp_num,
+                opened->qp_context == &whatever, opened->state, opened->qp_type);
+    line("destroy_qp", [&] { return ibv_destroy_qp(opened); });
+  }
+  line("close_xrcd, used", [&] { return ibv_close_xrcd(xrcd); });
+  line("destroy_qp", [&] { return ibv_destroy_qp(target); });
+  line("close_xrcd", [&] { return ibv_close_xrcd(xrcd); });
+}
+
 }  // namespace
 
 int main() {
@@ -103,6 +143,7 @@ int main() {
   device.pd = ibv_alloc_pd(device.context);
   ibv_query_gid(device.context, 1, 0, &device.gid);
   times(device);
+  shared_targets(device);
   line("dealloc_pd", [&] { return ibv_dealloc_pd(device.pd); });
   return line("close_device", [&] { return ibv_close_device(device.context); });
 }
