@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -36,9 +37,20 @@ struct Devices {
   std::vector<DeviceObject*> known;  // each holds one reference
 };
 
+// As the manual of ibv_fork_init() says, these variables have its effect.
+void guard_forks_if_asked() {
+  const bool asked = std::getenv("RDMAV_FORK_SAFE") != nullptr || std::getenv("IBV_FORK_SAFE") != nullptr;
+  if (asked && ibv_fork_init() != 0) {
+    fmt::print(stderr, "umlx5: RDMAV_FORK_SAFE or IBV_FORK_SAFE is set, and it is too late: memory is registered\n");
+  }
+}
+
 // Never destroyed: exit handlers of programs may still close devices.
 Devices& devices() {
-  static auto* const all = new Devices;
+  static auto* const all = [] {
+    guard_forks_if_asked();
+    return new Devices;
+  }();
   return *all;
 }
 

@@ -23,9 +23,9 @@ def output(lane, program, *arguments, **variables):
 
 
 class Fork(unittest.TestCase):
-    def check(self, *arguments):
-        stock_code, stock = output(lanes.STOCK, "fork_probe", *arguments)
-        code, ours = output(lanes.UMLX5, "fork_probe", *arguments)
+    def check(self, *arguments, **variables):
+        stock_code, stock = output(lanes.STOCK, "fork_probe", *arguments, **variables)
+        code, ours = output(lanes.UMLX5, "fork_probe", *arguments, **variables)
         self.assertEqual((code, ours), (stock_code, stock))
         self.assertEqual(code, 0, ours)
         for line in ("before: 1", "after: 1", "beside a child: 100 of 100", "the child: 0"):
@@ -42,6 +42,11 @@ class Fork(unittest.TestCase):
         ours = self.check("init")
         self.assertIn("ibv_fork_init: 0", ours)
         self.assertIn("ibv_fork_init, late: 0", ours)
+
+    def test_children_after_fork_init_by_a_variable(self):
+        for variable in ("RDMAV_FORK_SAFE", "IBV_FORK_SAFE"):
+            with self.subTest(variable):
+                self.assertIn("ibv_fork_init, late: 0", self.check(**{variable: "1"}))
 
 
 class Kill(unittest.TestCase):
