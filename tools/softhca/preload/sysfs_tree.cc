@@ -69,6 +69,12 @@ void put(const fs::path& file, std::string_view text) {
   std::ofstream(file) << text << '\n';
 }
 
+// Some hundred small files are made at each start: on a disk, most of the time that a short program takes.
+fs::path folder_of_trees() {
+  const char* const memory = "/dev/shm";
+  return access(memory, R_OK | W_OK | X_OK) == 0 ? fs::path(memory) : fs::temp_directory_path();
+}
+
 // The lock that a tree's process holds while it lives, its forked children included; -1 if it cannot be had.
 int lock_tree(const fs::path& tree) {
   const int fd = open(tree.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,7 +133,7 @@ void put_device(const fs::path& root, std::size_t number, const umlx5::uapi::Dev
 }  // namespace
 
 Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
-  const fs::path where = fs::temp_directory_path();
+  const fs::path where = folder_of_trees();
   remove_dead_trees(where);
   SysfsTree tree;
   // Between making and locking it, another process may take the tree for a dead one's.

@@ -11,9 +11,8 @@
 
 namespace softhca::preload {
 
-// A tree of real files under a temporary directory. Trees of processes that died, which no longer hold the tree's lock,
-// are removed when the next one is made.
-// Thread-safe once created.
+// A tree of real files in memory, or else under a temporary directory. Trees of processes that died, which no longer
+// hold the tree's lock, are removed when the next one is made. Thread-safe once created.
 class SysfsTree {
  public:
   // The devices and their attributes as `source` has them now.
