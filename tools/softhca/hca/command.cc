@@ -25,7 +25,7 @@ struct Command {
 constexpr std::size_t kSmall = prm::ObjectIn::kBytes, kContext = 0x110;
 constexpr std::size_t kQueryMkeyOutBytes = 0x130, kSpecialContextsOutBytes = 0x20, kCreateUctxInBytes = 0x40;
 constexpr std::size_t kRoceAddressBytes = 0x30, kCreatePsvOutBytes = 0x20, kDctBytes = 0x80, kMcgBytes = 0x20,
-                      kMemicBytes = 0x20;
+                      kMemicBytes = 0x20, kCounterInBytes = 0x20, kVportCounterBytes = 0x210, kQCounterBytes = 0x100;
 
 constexpr Command kCommands[] = {
     {Opcode::kNop, nop},
@@ -33,6 +33,8 @@ constexpr Command kCommands[] = {
     {Opcode::kQueryAdapter, query_adapter, kSmall, kContext},
     {Opcode::kSetRoceAddress, set_roce_address, kRoceAddressBytes, kSmall},
     {Opcode::kQueryRoceAddress, query_roce_address, kSmall, kRoceAddressBytes},
+    {Opcode::kQueryVportCounter, query_vport_counter, kCounterInBytes, kVportCounterBytes},
+    {Opcode::kQueryQCounter, query_q_counter, kCounterInBytes, kQCounterBytes},
     {Opcode::kAllocPd, alloc_pd},
     {Opcode::kDeallocPd, dealloc_pd},
     {Opcode::kAllocUar, alloc_uar},

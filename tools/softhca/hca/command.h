@@ -98,6 +98,8 @@ Handler alloc_memic, dealloc_memic;
 Handler attach_to_mcg, detach_from_mcg;
 // commands_protection.cc
 Handler create_psv, destroy_psv, create_general_object, query_general_object, destroy_general_object;
+// commands_counter.cc
+Handler query_vport_counter, query_q_counter;
 // commands_eq.cc
 Handler create_eq, query_eq, destroy_eq;
 // commands_cq.cc

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/softhca/hca/counters.h"
 #include "tools/softhca/hca/services.h"
 #include "tools/softhca/wire/endpoint.h"
 #include "tools/softhca/wire/packet.h"
@@ -25,6 +26,7 @@ struct Link {
   std::vector<DmaRange> ranges;                       // scratch of resolve(), kept for its capacity
   std::vector<std::byte> frame;                       // scratch of who builds or takes a frame
   std::vector<FoundSignatureError> signature_errors;  // not reported yet
+  TransportCounters counters{};
 };
 
 // Packets never exceed what a port takes, whatever the QP was told.

@@ -506,6 +506,7 @@ void Requester::on_nak(Link& link, Qp& qp, std::uint64_t psn, wire::NakCode code
   }
   switch (code) {
     case wire::NakCode::kPsnSequenceError:
+      ++link.counters.packet_seq_err;
       go_back(link, std::max(window_ / 2, kLossWindowPackets));
       return;
     case wire::NakCode::kInvalidRequest:
@@ -528,10 +529,12 @@ void Requester::on_rnr_nak(Link& link, Qp& qp, std::uint64_t psn, std::uint8_t t
     return;
   }
   if (qp.rnr_retry != kRnrRetryForEver && rnr_tries_ >= qp.rnr_retry) {
+    ++link.counters.req_rnr_retries_exceeded;
     fail_front(link, qp, failure::kRnrRetryExceeded);
     return;
   }
   ++rnr_tries_;
+  ++link.counters.rnr_nak_retry_err;
   go_back(link, window_);
   held_until_ns_ = link.now_ns + std::uint64_t{wire::rnr_timer_us(timer_code)} * 1000;
   progress_ns_ = held_until_ns_;  // the peer is there: no reason to give up
@@ -762,6 +765,7 @@ void Requester::on_timer(Link& link, Qp& qp) {
     return;
   }
   if (link.now_ns >= resend_ns_) {
+    ++link.counters.local_ack_timeout_err;
     resend_interval_ns_ = std::min(resend_interval_ns_ * 2, timeout_ns(qp));
     go_back(link, kLossWindowPackets);
   }

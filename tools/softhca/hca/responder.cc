@@ -62,10 +62,12 @@ void Responder::on_request(Link& link, Qp& qp, const wire::Packet& packet) {
   }
   const std::int32_t ahead = wire::psn_difference(packet.bth.psn, expected_psn_);
   if (ahead < 0) {
+    ++link.counters.duplicate_request;
     on_duplicate(link, qp, packet);
     return;
   }
   if (ahead > 0) {
+    ++link.counters.out_of_sequence;
     if (!gap_reported_) {
       gap_reported_ = true;
       verdict_ = Verdict::kNakSequence;
@@ -95,11 +97,14 @@ bool Responder::execute(Link& link, Qp& qp, const wire::Packet& packet) {
     case Kind::kSend:
       return send(link, qp, packet);
     case Kind::kRdmaWrite:
+      link.counters.rx_write_requests += packet.info().begins_message() ? 1 : 0;
       return write(link, qp, packet);
     case Kind::kRdmaReadRequest:
+      ++link.counters.rx_read_requests;
       return read(link, qp, packet);
     case Kind::kCompareSwap:
     case Kind::kFetchAdd:
+      ++link.counters.rx_atomic_requests;
       return atomic(link, qp, packet);
     default:
       return false;  // a response, which does not come here
@@ -122,6 +127,7 @@ bool Responder::take_receive(Link& link, Qp& qp) {
                                    : queue_.take(link, qp, receive_);
   };
   if (!receive_in_use_ && !take()) {
+    ++link.counters.out_of_buffer;
     verdict_ = Verdict::kNakRnr;
     gap_reported_ = true;
     return false;

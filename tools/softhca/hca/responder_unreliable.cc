@@ -60,7 +60,11 @@ Failure Responder::place_datagram(Link& link, const Qp& qp, const wire::Packet& 
 }
 
 void Responder::on_datagram(Link& link, Qp& qp, const wire::Packet& packet, const wire::Received& received) {
-  if (packet.deth.qkey != qp.qkey || packet.payload.size() > mtu_bytes(qp) || !queue_.take(link, qp, receive_)) {
+  if (packet.deth.qkey != qp.qkey || packet.payload.size() > mtu_bytes(qp)) {
+    return;
+  }
+  if (!queue_.take(link, qp, receive_)) {
+    ++link.counters.out_of_buffer;
     return;
   }
   if (const Failure failure = place_datagram(link, qp, packet, received)) {

@@ -264,6 +264,10 @@ std::string_view words(Syndrome syndrome) {
       return "the action of the flow is not supported";
     case Syndrome::kFlowDestination:
       return "the flow leads nowhere, or to a table that is not of a higher level";
+    case Syndrome::kCounterClear:
+      return "counters are not cleared";
+    case Syndrome::kNoSuchCounterSet:
+      return "there is one set of queue counters, number 0";
     case Syndrome::kCapabilityGroup:
       return "the capability group is unknown";
     case Syndrome::kOtherFunction:

@@ -175,6 +175,8 @@ enum class Syndrome : std::uint32_t {
   kRegisterReadOnly = 0x530908,
   kIssi = 0x530909,
   kSetCapability = 0x53090a,
+  kCounterClear = 0x53090b,
+  kNoSuchCounterSet = 0x53090c,
 };
 
 // Why the command was refused, as half a sentence; empty for a number that is none of the above.

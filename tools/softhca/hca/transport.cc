@@ -520,6 +520,8 @@ bool Transport::reset_stream(Qp& qp, std::uint16_t stream) {
   return qp.transport != nullptr && qp.transport->requester.reset_stream(stream);
 }
 
+const TransportCounters& Transport::counters() const { return state_->link.counters; }
+
 bool Transport::progress(std::uint64_t now_ns) {
   State& state = *state_;
   state.link.now_ns = now_ns;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "tools/softhca/hca/counters.h"
 #include "tools/softhca/hca/objects.h"
 #include "tools/softhca/hca/services.h"
 #include "tools/softhca/wire/endpoint.h"
@@ -37,6 +38,8 @@ class Transport {
   // Moves everything that can move now: bounded, so that one busy QP does not starve the others. True if anything
   // moved.
   bool progress(std::uint64_t now_ns);
+
+  const TransportCounters& counters() const;
 
   // When progress() must be called next though nothing arrives (retransmission, RNR), monotonic nanoseconds.
   std::optional<std::uint64_t> next_deadline_ns() const;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/softhca/kernel/counters.h"
 #include "tools/softhca/kernel/log.h"
 #include "wqe/prm/cap.h"
 #include "wqe/prm/pd_uar.h"
@@ -346,7 +347,8 @@ std::expected<std::string, int> RdmaDevice::attribute(std::string_view path) con
   if (const auto index = index_after(path, "ports/1/gid_attrs/ndevs/"); index && *index < gid_table_entries_) {
     return gid(*index) ? std::expected<std::string, int>("lo") : std::unexpected(EINVAL);
   }
-  return std::unexpected(ENOENT);
+  constexpr std::string_view kPort = "ports/1/";
+  return path.starts_with(kPort) ? counter_text(firmware_, path.substr(kPort.size())) : std::unexpected(ENOENT);
 }
 
 }  // namespace softhca::kernel

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -76,6 +77,11 @@ class Shim {
   }
 
   const SysfsTree& tree() const { return tree_; }
+
+  std::optional<std::string> redirect(const char* path) {
+    tree_.refresh(path, *source_);
+    return tree_.redirect(path);
+  }
 
   int open_node(std::size_t number, int flags) {
     auto devices = source_->list();
@@ -184,7 +190,7 @@ const char* redirected(const char* path, std::string& storage) {
   if (shim == nullptr) {
     return path;
   }
-  if (auto other = shim->tree().redirect(path)) {
+  if (auto other = shim->redirect(path)) {
     storage = std::move(*other);
     return storage.c_str();
   }

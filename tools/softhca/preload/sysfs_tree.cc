@@ -27,7 +27,7 @@ constexpr std::string_view kUverbsNode = "/dev/infiniband/uverbs";
 // /dev/null is a character device that takes any open: the number that stat() of an opened node will show.
 constexpr std::string_view kNullDevice = "1:3";
 
-constexpr std::array<std::string_view, 32> kDeviceAttributes = {
+constexpr std::array<std::string_view, 49> kDeviceAttributes = {
     "node_type",
     "node_guid",
     "sys_image_guid",
@@ -60,6 +60,23 @@ constexpr std::array<std::string_view, 32> kDeviceAttributes = {
     "ports/1/counters/port_rcv_data",
     "ports/1/counters/port_xmit_packets",
     "ports/1/counters/port_rcv_packets",
+    "ports/1/counters/unicast_xmit_packets",
+    "ports/1/counters/unicast_rcv_packets",
+    "ports/1/counters/multicast_xmit_packets",
+    "ports/1/counters/multicast_rcv_packets",
+    "ports/1/counters/port_rcv_errors",
+    "ports/1/counters/port_xmit_discards",
+    "ports/1/hw_counters/rx_write_requests",
+    "ports/1/hw_counters/rx_read_requests",
+    "ports/1/hw_counters/rx_atomic_requests",
+    "ports/1/hw_counters/out_of_buffer",
+    "ports/1/hw_counters/out_of_sequence",
+    "ports/1/hw_counters/duplicate_request",
+    "ports/1/hw_counters/rnr_nak_retry_err",
+    "ports/1/hw_counters/packet_seq_err",
+    "ports/1/hw_counters/implied_nak_seq_err",
+    "ports/1/hw_counters/local_ack_timeout_err",
+    "ports/1/hw_counters/req_rnr_retries_exceeded",
 };
 constexpr unsigned kMaxGids = 256;
 
@@ -175,6 +192,25 @@ void SysfsTree::remove() {
     std::error_code ignored;
     fs::remove_all(root_, ignored);
     root_.clear();
+  }
+}
+
+void SysfsTree::refresh(std::string_view path, umlx5::uapi::DeviceSource& source) const {
+  constexpr std::string_view kTop = "/sys/class/infiniband/";
+  const std::size_t attribute = path.find("/ports/1/", kTop.size());
+  if (!path.starts_with(kTop) || path.find("counters/") == path.npos || attribute == path.npos) {
+    return;
+  }
+  const auto devices = source.list();
+  const std::string_view name = path.substr(kTop.size(), attribute - kTop.size());
+  for (std::size_t i = 0; devices && i < devices->size(); ++i) {
+    if ((*devices)[i].name != name) {
+      continue;
+    }
+    const auto channel = source.open((*devices)[i]);
+    if (const auto text = channel ? (*channel)->attribute(path.substr(attribute + 1)) : std::unexpected(ENODEV)) {
+      put(fs::path(root_) / path.substr(sizeof "/sys"), *text);
+    }
   }
 }
 

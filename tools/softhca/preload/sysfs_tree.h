@@ -23,6 +23,9 @@ class SysfsTree {
   // Removes the tree from the disk, unless this is a forked child of the process that made it.
   void remove();
 
+  // Brings the file that stands for `path` up to date if it is a counter's.
+  void refresh(std::string_view path, umlx5::uapi::DeviceSource& source) const;
+
   // Where a path of the system's sysfs or /dev/infiniband lies in this tree; none if it is no path of an RDMA device.
   std::optional<std::string> redirect(std::string_view path) const;
 

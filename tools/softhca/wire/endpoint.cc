@@ -34,6 +34,13 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+constexpr std::size_t kIpAndUdpBytes = 28;
+
+void count(Traffic& traffic, std::span<const std::byte> packet) {
+  ++traffic.packets;
+  traffic.bytes += kIpAndUdpBytes + packet.size();
+}
+
 using Buffer = std::array<std::byte, kSlotBytes>;
 
 // A packet with its ICRC, kept outside the send arena: looped back, or held by a fault.
@@ -132,6 +139,7 @@ void UdpEndpoint::commit(const Route& route, std::size_t bytes) {
     return;
   }
   const std::span<std::byte> packet{arena_.get() + arena_used_bytes_, bytes + kIcrcBytes};
+  count(route.destination.is_multicast() ? counters_.sent_multicast : counters_.sent_unicast, packet);
   store_icrc(packet.data() + bytes, icrc(flow_to(route.destination), packet.first(bytes)));
   if (faults_.active()) {
     commit_with_faults(route, packet);
@@ -344,6 +352,7 @@ bool UdpEndpoint::accept(const Flow& flow, std::uint8_t traffic_class, std::uint
     return false;
   }
   ++counters_.received_packets;
+  count(flow.destination.is_multicast() ? counters_.received_multicast : counters_.received_unicast, packet);
   return true;
 }
 

@@ -41,7 +41,14 @@ struct EndpointOptions {
   std::string faults{};  // see faults.h; empty: a perfect wire
 };
 
+// IP datagrams, and their bytes.
+struct Traffic {
+  std::uint64_t packets = 0, bytes = 0;
+};
+
 struct EndpointCounters {
+  // What commit() was given, whatever the wire makes of it, and what receive() gave out.
+  Traffic sent_unicast{}, sent_multicast{}, received_unicast{}, received_multicast{};
   std::uint64_t sent_packets = 0;      // put on the wire or looped back, copies included
   std::uint64_t received_packets = 0;  // given out by receive()
   std::uint64_t icrc_errors = 0;

@@ -90,6 +90,12 @@ class StockPrograms(unittest.TestCase):
             with self.subTest(more):
                 self.assertIn("#bytes", self.pair("ib_send_lat", "-F", "-x", "0", "-c", "UD", "-g", "-n", "100", *more))
 
+    def test_counters_in_sysfs(self):
+        done = subprocess.run(["/usr/bin/python3", "tests/tools/softhca/preload/read_counters.py"], env=self.environment(),
+                              stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT_S)
+        # A datagram is IP 20, UDP 8, BTH 12, DETH 8, data 100, ICRC 4: 38 words of 4 bytes.
+        self.assertEqual(done.stdout.splitlines(), ["0 0 0 0 0 0", "10 10 380 380 0 0"])
+
     def test_ucx(self):
         self.assertIn("Final:", self.pair("ucx_perftest", "-t", "tag_lat", "-n", "100", "-w", "5", "-s", "64"))
 

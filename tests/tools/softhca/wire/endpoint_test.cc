@@ -191,6 +191,24 @@ TEST(Traffic, ArrivesWholeAndInOrder) {
   EXPECT_EQ(arrivals(*b, 1, 0).size(), 0U);
 }
 
+TEST(Traffic, IsCountedAsIpDatagrams) {
+  const auto sender = opened({.faults = "seed=1,loss=1"}), own = opened();
+  ASSERT_TRUE(sender && own);
+  commit(*sender, {.destination = own->address()}, numbered(1, 100));
+  commit(*sender, {.destination = {0xef010209}}, numbered(2, 200));
+  sender->flush();
+  // IP 20, UDP 8 and ICRC 4 besides.
+  EXPECT_EQ(sender->counters().sent_unicast.packets, 1u) << "the wire loses it, and the device has sent it";
+  EXPECT_EQ(sender->counters().sent_unicast.bytes, 132u);
+  EXPECT_EQ(sender->counters().sent_multicast.bytes, 232u);
+  commit(*own, {.destination = own->address()}, numbered(3, 100));
+  own->flush();
+  std::array<Received, 4> batch;
+  EXPECT_EQ(own->receive(batch), 1u);
+  EXPECT_EQ(own->counters().received_unicast.packets, 1u);
+  EXPECT_EQ(own->counters().received_unicast.bytes, 132u);
+}
+
 TEST(Traffic, SeparatesDestinationsAndTrafficClasses) {
   const auto a = opened();
   const auto b = opened();
