@@ -2,69 +2,27 @@
 // errors that are told, and queues that stop at them.
 #include "driver/mkey.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "tests/driver/soft/pair.h"
+#include "tests/driver/soft/keys.h"
 
 namespace umlx5::testing {
 namespace {
 
 using Field = SignatureMismatch::Field;
 
-constexpr std::size_t kFrom = 0, kTo = 128 * 1024;
-
-EndOptions key_options() {
-  EndOptions options;
-  options.capacity.max_inline_bytes = 512;
-  return options;
-}
-PairOptions pair_options(Topology topology) { return {.topology = topology, .a = key_options(), .b = key_options()}; }
-
-Owned<Mkey> make_key(End& end, MkeyOptions options) {
-  options.max_entries = options.max_entries != 0 ? options.max_entries : 4;
-  return must(end.pd->create_mkey(options));
-}
-
-// Configures and waits for the one completion that tells of it.
-void configure(End& end, Mkey& mkey, const MkeyChange& change) {
-  must(end.qp->configure_mkey(mkey, change, SendFlag::kSignaled, 99));
-  const auto completions = end.wait_sends(1);
-  ASSERT_EQ(text(completions), "99 ok");
-  EXPECT_EQ(completions[0].opcode, CompletionOpcode::kUmr);
-}
-
-Sge key_sge(const Mkey& mkey, std::uint64_t offset, std::uint32_t bytes) { return {offset, bytes, mkey.lkey()}; }
-
-// A SEND from `from` to `to`.
-void send(Pair& pair, const Sge& from, const Sge& to) {
-  pair.b->post(RecvWr{.wr_id = 2, .sges = {&to, 1}});
-  pair.a->post(Pair::send(1, {&from, 1}));
-  EXPECT_EQ(text(pair.a->wait_sends(1)), "1 ok");
-  EXPECT_EQ(text(pair.b->wait_receives(1)), "2 ok");
-}
-
-std::string hex(const std::byte* from, std::size_t bytes) {
-  std::string out;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    out += fmt::format("{:02x}", std::to_integer<unsigned>(from[i]));
-  }
-  return out;
-}
-
 class MkeyTest : public SoftTest {
  protected:
-  Pair pair_{pair_options(GetParam())};
+  Pair pair_{key_pair_options(GetParam())};
   End& a_ = *pair_.a;
   End& b_ = *pair_.b;
 };
@@ -180,17 +138,11 @@ TEST_P(MkeyTest, WhatOneAddsTheOtherStrips) {
   // By a write, and by a read in pieces that begin inside of blocks.
   std::memset(b_.at(kTo), 0, kBytes);
   const Sge whole = key_sge(*key_a, 0, kBytes);
-  SendWr request = pair_.write(1, {&whole, 1}, 0);
-  request.remote_address = 0;
-  request.rkey = key_b->rkey();
-  a_.post(request);
-  EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
+  write_key(pair_, whole, *key_b);
   EXPECT_EQ(std::memcmp(b_.at(kTo), a_.at(kFrom), kBytes), 0);
   const std::vector<std::byte> sent(a_.at(kFrom), a_.at(kFrom) + kBytes);
   std::memset(a_.at(kFrom), 0, kBytes);
-  request.opcode = SendOpcode::kRdmaRead;
-  a_.post(request);
-  EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
+  read_key(pair_, whole, *key_b);
   EXPECT_EQ(std::memcmp(a_.at(kFrom), sent.data(), kBytes), 0);
   EXPECT_EQ(must(key_a->check()), std::nullopt);
   EXPECT_EQ(must(key_b->check()), std::nullopt);
@@ -330,7 +282,7 @@ TEST_P(MkeyTest, AFullQueueTakesNoPart) {
 TEST_P(MkeyTest, AQueueStopsAtAnErrorIfItIsToldTo) {
   for (const bool stops : {false, true}) {
     SCOPED_TRACE(stops);
-    PairOptions options = pair_options(GetParam());
+    PairOptions options = key_pair_options(GetParam());
     options.a.signature_pipelining = stops;
     Pair pair(options);
     End &a = *pair.a, &b = *pair.b;
