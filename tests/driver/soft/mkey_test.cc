@@ -1,5 +1,5 @@
-// Memory keys that work requests configure, through real transfers: layouts, signatures with published check values,
-// errors that are told, and queues that stop at them.
+// Memory keys that work requests configure, through real transfers: layouts, signatures, errors that are told,
+// and queues that stop at them.
 #include "driver/mkey.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -85,38 +84,13 @@ TEST_P(MkeyTest, BoundsAndRightsHoldAtEveryLevel) {
   EXPECT_EQ(text(a_.wait_sends(1)), "2 04/51");  // local protection
 }
 
-// ---- Signatures, with check values that others have published ----
+// ---- Signatures (known_signatures_test has their values) ----
 
 SignatureBlock on_wire(const std::variant<T10Dif, CrcSignature>& signature) {
   return {.wire = SignatureDomain{.signature = signature}, .check_mask = 0xff};
 }
 SignatureBlock in_memory(const std::variant<T10Dif, CrcSignature>& signature) {
   return {.memory = SignatureDomain{.signature = signature}, .check_mask = 0xff};
-}
-
-// What a 512-byte block looks like at the other side, which knows of no signatures.
-std::string signature_of(Pair& pair, const SignatureBlock& block, std::byte fill, std::size_t signature_bytes) {
-  const auto key = make_key(*pair.a, {.signatures = true});
-  std::memset(pair.a->at(kFrom), std::to_integer<int>(fill), 512);
-  const Sge memory = pair.a->sge(kFrom, 512);
-  configure(*pair.a, *key, {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}, .signature = block});
-  send(pair, key_sge(*key, 0, 512), pair.b->sge(kTo, static_cast<std::uint32_t>(512 + signature_bytes)));
-  EXPECT_EQ(std::memcmp(pair.b->at(kTo), pair.a->at(kFrom), 512), 0);
-  return hex(pair.b->at(kTo + 512), signature_bytes);
-}
-
-TEST_P(MkeyTest, PublishedGuards) {
-  constexpr std::uint64_t kOnes32 = 0xffffffff;
-  // T10 SBC-3: CRC of 32 zero bytes is 0; a sector of zeros likewise. Application and reference tag follow.
-  EXPECT_EQ(
-      signature_of(pair_, on_wire(T10Dif{.application_tag = 0xabcd, .reference_tag = 0x01234567}), std::byte{0}, 8),
-      "0000abcd01234567");
-  // Bit by bit in Python: polynomial 8bb7 (which gives the published d0db for "123456789"); reflected 82f63b78 (which
-  // gives RFC 3720's 8a9136aa for 32 zero bytes).
-  EXPECT_EQ(signature_of(pair_, on_wire(T10Dif{}), std::byte{0xff}, 8), "e6a1000000000000");
-  EXPECT_EQ(signature_of(pair_, on_wire(CrcSignature{CrcType::kCrc32c, kOnes32}), std::byte{0}, 4), "c0edfc30");
-  // zlib.crc32(bytes(512)) = b2aa7578, least significant byte first.
-  EXPECT_EQ(signature_of(pair_, on_wire(CrcSignature{CrcType::kCrc32, kOnes32}), std::byte{0}, 4), "7875aab2");
 }
 
 // Generated on one side's wire, checked and stripped on the other's, over many blocks and packets.
