@@ -1,4 +1,4 @@
-// The vectors of IEEE Std 1619-2007, annex B, that have data units of 512 bytes: 4 to 9 (AES-128) and 10 to 14
+// The vectors of IEEE Std 1619-2007, annex B, that have data units of 512 bytes: 4 to 9 and 19 (AES-128) and 10 to 14
 // (AES-256). The others have units of 17 to 32 bytes, which no key of the device has.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace umlx5::testing {
 
-// Vectors 4 and 10 to 14 encrypt this: 00 01 .. ff, twice.
+// Vectors 4, 10 to 14 and 19 encrypt this: 00 01 .. ff, twice.
 inline constexpr std::string_view kCounting =
     "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
     "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
@@ -243,6 +243,24 @@ inline constexpr std::string_view kCipher14 =
     "81d70ea737134cdfce93b6f82ae22423274e58a0821cc5502e2d0ab4585e94de"
     "6975be5e0b4efce51cd3e70c25a1fbbbd609d273ad5b0d59631c531f6a0a57b9";
 
+inline constexpr std::string_view kCipher19 =
+    "38b45812ef43a05bd957e545907e223b954ab4aaf088303ad910eadf14b42be6"
+    "8b2461149d8c8ba85f992be970bc621f1b06573f63e867bf5875acafa04e42cc"
+    "bd7bd3c2a0fb1fff791ec5ec36c66ae4ac1e806d81fbf709dbe29e471fad3854"
+    "9c8e66f5345d7c1eb94f405d1ec785cc6f6a68f6254dd8339f9d84057e01a177"
+    "41990482999516b5611a38f41bb6478e6f173f320805dd71b1932fc333cb9ee3"
+    "9936beea9ad96fa10fb4112b901734ddad40bc1878995f8e11aee7d141a2f5d4"
+    "8b7a4e1e7f0b2c04830e69a4fd1378411c2f287edf48c6c4e5c247a19680f7fe"
+    "41cefbd49b582106e3616cbbe4dfb2344b2ae9519391f3e0fb4922254b1d6d2d"
+    "19c6d4d537b3a26f3bcc51588b32f3eca0829b6a5ac72578fb814fb43cf80d64"
+    "a233e3f997a3f02683342f2b33d25b492536b93becb2f5e1a8b82f5b88334272"
+    "9e8ae09d16938841a21a97fb543eea3bbff59f13c1a18449e398701c1ad51648"
+    "346cbc04c27bb2da3b93a1372ccae548fb53bee476f9e9c91773b1bb19828394"
+    "d55d3e1a20ed69113a860b6829ffa847224604435070221b257e8dff783615d2"
+    "cae4803a93aa4334ab482a0afac9c0aeda70b45a481df5dec5df8cc0f423c77a"
+    "5fd46cd312021d4b438862419a791be03bb4d97c0e59578542531ba466a83baf"
+    "92cefc151b5cc1611a167893819b63fb8a6b18e86de60290fa72b797b0ce59f3";
+
 // Key1 and Key2.
 inline constexpr std::string_view kXtsKeys128 =
     "27182818284590452353602874713526"
@@ -250,6 +268,9 @@ inline constexpr std::string_view kXtsKeys128 =
 inline constexpr std::string_view kXtsKeys256 =
     "2718281828459045235360287471352662497757247093699959574966967627"
     "3141592653589793238462643383279502884197169399375105820974944592";
+inline constexpr std::string_view kXtsKeys19 =
+    "e0e1e2e3e4e5e6e7e8e9eaebecedeeef"
+    "c0c1c2c3c4c5c6c7c8c9cacbcccdcecf";
 
 struct XtsVector {
   unsigned number;
@@ -269,6 +290,7 @@ inline constexpr XtsVector kXtsVectors[] = {
     {12, kXtsKeys256, 0xffffff, kCounting, kCipher12},
     {13, kXtsKeys256, 0xffffffff, kCounting, kCipher13},
     {14, kXtsKeys256, 0xffffffffff, kCounting, kCipher14},
+    {19, kXtsKeys19, 0xa987654321, kCounting, kCipher19},  // written there as the tweak's bytes, 21 43 65 87 a9
 };
 
 }  // namespace umlx5::testing
