@@ -91,6 +91,7 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   cq->allocator_ = options.allocator;
   cq->lock_ = options.lock;
   cq->user_ = options.user;
+  cq->has_many_pollers_ = options.many_pollers;
   cq->queues_ = &state.queues;
   cq->number_offset_ = state.cqes_carry_user_index() ? Cq::kUserIndexOffset : Cq::kQpnOffset;
   cq->null_lkey_ = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) != 0
@@ -136,7 +137,7 @@ void Cq::arm(Arm what) {
   arm_register_->arm(doorbell::CqRecord<>(record_),
                      {.sequence = static_cast<std::uint8_t>(sequence & 3),
                       .solicited_only = what == Arm::kSolicited,
-                      .consumer_index = consumer_index_},
+                      .consumer_index = consumer_index()},
                      cqn_);
 }
 

@@ -58,6 +58,7 @@ struct CqOptions {
   bool pad_large_cqes = false;        // 128-byte CQEs: written whole
   std::uint8_t compression = 0;       // mlx5dv_cqe_comp_res_format; 0: none. poll() knows no compressed CQEs
   Allocator* allocator = nullptr;     // of its ring and doorbell record; null: the driver
+  bool many_pollers = false;          // any number of threads poll() at once, without waiting for each other
   // Held while the queue is changed by others than poll() and resize(): when a QP that completes here is reset or
   // destroyed. Null: the program sees to it that nobody polls then. Whose lock it is polls under it.
   doorbell::Spinlock* lock = nullptr;
@@ -101,7 +102,10 @@ class Cq : public ResourceHook {
   std::uint64_t event_handle() const { return event_handle_; }
   Context& context() const { return *context_; }
   CompletionChannel* channel() const { return channel_; }
-  std::uint32_t consumer_index() const { return consumer_index_; }  // CQEs ever taken, free-running
+  std::uint32_t consumer_index() const {  // CQEs ever taken, free-running
+    return __atomic_load_n(&consumer_index_, __ATOMIC_RELAXED);
+  }
+  bool has_many_pollers() const { return has_many_pollers_; }
   uapi::CqHandle handle() const { return handle_; }
   const CompletionRing& ring() const { return ring_; }
   doorbell::RecordMemory* record() const { return record_; }
@@ -130,6 +134,13 @@ class Cq : public ResourceHook {
   void tell_mkey(const TakenCqe& taken);
   CompletionStatus scatter(const TakenCqe& taken);
   static void fill(const TakenCqe& taken, Completion& completion);
+  // Many pollers: cq_many_pollers.cc.
+  struct Batch;
+  std::size_t poll_beside_others(std::span<Completion> completions);
+  void look_ahead(std::uint32_t first, std::span<Completion> completions, Batch& batch) const;
+  bool take_alone(std::uint32_t index, Completion& completion, bool& taken);
+  void publish_at_least(std::uint32_t index);
+  QueueOwner owner_of_number(std::uint32_t number) const;
   static void fill_more(const std::byte* cqe, std::uint8_t op_own, const QueueOwner& owner, Completion& completion);
   const QueueOwner* owner_of(const std::byte* cqe);
   const QueueOwner* find_owner(std::uint32_t number);
@@ -153,6 +164,8 @@ class Cq : public ResourceHook {
   std::uint32_t number_offset_ = kUserIndexOffset;  // of a CQE's word that names its queue
   bool is_left_to_program_ = false;
   std::uint32_t null_lkey_ = 0;
+  bool has_many_pollers_ = false;
+  std::atomic<bool> is_taken_alone_{false};  // one of many pollers has the next entry for itself
 
   // What arming needs. The sequence number moves with each event that is taken from the channel, by whatever thread.
   std::atomic<std::uint32_t> arm_sequence_{0};

@@ -14,20 +14,28 @@
 #include "driver/user_index_table.h"
 
 namespace umlx5 {
-// Remembers the one that it finds: completions of one queue mostly come in a row.
-[[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
+QueueOwner Cq::owner_of_number(std::uint32_t number) const {
   if (Qp* const qp = queues_->find(number)) {
     Srq* const srq = qp->srq_;
-    cached_owner_ = {.send = &qp->send_,
-                     .receive = srq == nullptr ? &qp->recv_ : nullptr,
-                     .shared = srq == nullptr ? nullptr : &srq->queue(),
-                     .qp = qp,
-                     .srq = srq};
-  } else if (Srq* const srq = queues_->find_srq(number)) {
-    cached_owner_ = {.shared = &srq->queue(), .srq = srq};
-  } else {
+    return {.send = &qp->send_,
+            .receive = srq == nullptr ? &qp->recv_ : nullptr,
+            .shared = srq == nullptr ? nullptr : &srq->queue(),
+            .qp = qp,
+            .srq = srq};
+  }
+  if (Srq* const srq = queues_->find_srq(number)) {
+    return {.shared = &srq->queue(), .srq = srq};
+  }
+  return {};
+}
+
+// Remembers the one that it finds: completions of one queue mostly come in a row.
+[[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
+  const QueueOwner owner = owner_of_number(number);
+  if (owner.qp == nullptr && owner.srq == nullptr) {
     return nullptr;
   }
+  cached_owner_ = owner;
   cached_number_ = number;
   return &cached_owner_;
 }
@@ -111,27 +119,6 @@ void Cq::tell_mkey(const TakenCqe& taken) {
   return false;
 }
 
-// What a completed send has not, in a few stores.
-[[gnu::always_inline]] inline void Cq::fill(const TakenCqe& taken, Completion& completion) {
-  completion.wr_id = taken.wr_id;
-  completion.qp = taken.owner->qp;
-  completion.srq = nullptr;
-  completion.qpn = taken.qpn();
-  completion.status = taken.status;
-  completion.opcode = taken.opcode;
-  completion.has_immediate = false;
-  completion.has_invalidated_rkey = false;
-  completion.syndrome = 0;
-  completion.vendor_syndrome = 0;
-  completion.byte_count = taken.byte_count();
-  completion.immediate_big_endian = 0;
-  completion.device_timestamp = taken.timestamp();
-  completion.source_word = 0;
-  if (taken.status != CompletionStatus::kSuccess || taken.opcode >= CompletionOpcode::kRecv) {
-    fill_more(taken.cqe, taken.op_own, *taken.owner, completion);
-  }
-}
-
 // What an error or a receive has beside that.
 [[gnu::noinline]] void Cq::fill_more(const std::byte* cqe, std::uint8_t op_own, const QueueOwner& owner,
                                      Completion& completion) {
@@ -157,6 +144,9 @@ void Cq::tell_mkey(const TakenCqe& taken) {
 }
 
 std::size_t Cq::poll(std::span<Completion> completions) {
+  if (has_many_pollers_) [[unlikely]] {
+    return poll_beside_others(completions);
+  }
   const std::uint32_t before = consumer_index_;
   Completion* to = completions.data();
   const std::size_t count = take_all(completions.size(), [&](const TakenCqe& taken) { fill(taken, *to++); });

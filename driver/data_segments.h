@@ -13,22 +13,32 @@
 
 namespace umlx5 {
 
-// False, and nothing written: a length that a segment cannot say. No bytes is one, since on the wire 0 means 2 GiB.
-[[gnu::always_inline]] inline bool put_data_segment(std::byte* at, const Sge& sge) {
+// Whether a segment says this length as it is: not 0, which on the wire means 2 GiB, nor 2 GiB or more.
+[[gnu::always_inline]] inline bool is_plain_length(const Sge& sge) {
+  return static_cast<std::int32_t>(sge.length_bytes) > 0;
+}
+
+[[gnu::always_inline]] inline void put_plain_data_segment(std::byte* at, const Sge& sge) {
   static_assert(offsetof(Sge, lkey) == offsetof(Sge, length_bytes) + 4 && std::endian::native == std::endian::little);
   static_assert(wqe::offset_bits_of(&wqe::DataSegment::byte_count) < 32 &&
                 wqe::offset_bits_of(&wqe::DataSegment::lkey) == 32 &&
                 wqe::offset_bits_of(&wqe::DataSegment::address) == 64);
   std::uint64_t length_and_lkey;  // the length is the lower half
   std::memcpy(&length_and_lkey, &sge.length_bytes, sizeof length_and_lkey);
-  if (static_cast<std::int32_t>(length_and_lkey) <= 0) [[unlikely]] {
+  wqe::internal::store_word(at, std::rotl(length_and_lkey, 32));
+  wqe::internal::store_word(at + 8, sge.address);
+}
+
+// False, and nothing written: a length that a segment cannot say, none or more than 2 GiB.
+[[gnu::always_inline]] inline bool put_data_segment(std::byte* at, const Sge& sge) {
+  if (!is_plain_length(sge)) [[unlikely]] {
     if (sge.length_bytes != wqe::kMaxDataSegmentBytes) {
       return false;
     }
-    length_and_lkey &= ~std::uint64_t{wqe::kMaxDataSegmentBytes};  // 0 says it
+    put_plain_data_segment(at, {.address = sge.address, .length_bytes = 0, .lkey = sge.lkey});
+    return true;
   }
-  wqe::internal::store_word(at, std::rotl(length_and_lkey, 32));
-  wqe::internal::store_word(at + 8, sge.address);
+  put_plain_data_segment(at, sge);
   return true;
 }
 

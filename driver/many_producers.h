@@ -59,7 +59,9 @@ class ManyProducers {
         return false;
       }
       const std::uint64_t wanted = std::uint64_t{request + 1} << 32 | static_cast<std::uint32_t>(first + blocks);
-      if (reserved_.compare_exchange_weak(seen, wanted, std::memory_order_relaxed)) [[likely]] {
+      // Both ways: what a producer did before it reserved is seen by those that reserve after it.
+      if (reserved_.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel, std::memory_order_relaxed))
+          [[likely]] {
         reservation = {.first_block = first, .request = request};
         return true;
       }
@@ -76,8 +78,8 @@ class ManyProducers {
     ready_[reservation.first_block & mask_].store(end, std::memory_order_release);
   }
 
-  // Publishes what is ready: `ring(producer, last)` with the index past the last ready block and the first block of the
-  // last request. It is called by one thread at a time, with `producer` growing, and not at all if another thread
+  // Publishes what is ready: `ring(before, producer, last)` with the index published so far, the index past the last
+  // ready block and the first block of the last request. It is called by one thread at a time, with `producer` growing, and not at all if another thread
   // publishes now: that one calls its own `ring` for these blocks too.
   template <typename Ring>
   void publish(Ring&& ring) {
@@ -92,7 +94,7 @@ class ManyProducers {
         last = published_;
       }
       if (published_ != before) {
-        ring(published_, last);
+        ring(before, published_, last);
       }
       const std::uint32_t asked = asked_.fetch_sub(answered, std::memory_order_acq_rel);
       if (asked == answered) [[likely]] {
@@ -110,6 +112,13 @@ class ManyProducers {
     while (static_cast<std::int32_t>(completed - seen) > 0 &&
            !completed_.compare_exchange_weak(seen, completed, std::memory_order_release, std::memory_order_relaxed)) {
     }
+  }
+
+  // So many more requests have completed, whichever.
+  void complete_more(std::uint32_t count) { completed_.fetch_add(count, std::memory_order_release); }
+
+  std::uint32_t reserved_blocks() const {
+    return static_cast<std::uint32_t>(reserved_.load(std::memory_order_acquire));
   }
 
   std::uint32_t outstanding_requests() const {

@@ -233,6 +233,8 @@ Expected<void> Qp::configure_queues(const QpGeometry& plan, const QpOptions& opt
                        .device_has_atomics = state.attributes.atomics,
                        .signal_all = options.signal_all,
                        .wqe_signature = options.wqe_signature,
+                       .many_producers = options.many_producers,
+                       .many_completers = send_cq_ != nullptr && send_cq_->has_many_pollers(),
                        .record = record_.memory(),
                        .uar = thread_domain_ != nullptr ? UarPool::borrow(thread_domain_->uar_) : state.uars.take()}) &&
       recv_.configure({.ring = memory_.data() + plan.recv_offset_bytes,
@@ -240,6 +242,8 @@ Expected<void> Qp::configure_queues(const QpGeometry& plan, const QpOptions& opt
                        .wqe_bytes_log2 = plan.recv_wqe_bytes_log2,
                        .max_requests = plan.max_recv_wr,
                        .max_sge = plan.max_recv_sge,
+                       .many_producers = options.many_producers,
+                       .many_completers = recv_cq_ != nullptr && recv_cq_->has_many_pollers(),
                        .record = record_.memory()});
   if (!configured) {
     return fail(ENOMEM, "QP create: no memory for the work request identifiers");

@@ -78,6 +78,9 @@ struct QpOptions {
   std::uint64_t dct_access_key = 0;                        // kDct, host order
   std::optional<DciStreams> dci_streams = std::nullopt;    // kDci
   ThreadDomain* thread_domain = nullptr;                   // whose register it rings
+  // Any number of threads post at once, without waiting for each other; it costs each post a few atomic operations.
+  // Requests that change memory keys or copy memory are refused.
+  bool many_producers = false;
   Allocator* allocator = nullptr;                          // of its buffers and doorbell record; null: the driver
   void* user = nullptr;
   // What the kernel's asynchronous events name it by; 0: the driver chooses, and Context::next_async_event() finds it.

@@ -1,4 +1,5 @@
-// The receive queue of a queue pair. One thread at a time posts, one at a time completes; the two may be different.
+// The receive queue of a queue pair. One thread at a time posts, unless the queue is made for many producers
+// (many_producers.h); one at a time completes, unless its CQ has many pollers.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "doorbell/record.h"
 #include "doorbell/submit.h"
 #include "driver/data_segments.h"
+#include "driver/many_producers.h"
 #include "driver/work_request.h"
 #include "wqe/data.h"
 
@@ -25,6 +27,8 @@ class ReceiveQueue {
     std::uint32_t wqe_bytes_log2 = 0;
     std::uint32_t max_requests = 0;
     std::uint32_t max_sge = 0;
+    bool many_producers = false;
+    bool many_completers = false;  // its CQ has many pollers
     doorbell::RecordMemory* record = nullptr;
   };
 
@@ -33,6 +37,13 @@ class ReceiveQueue {
     wr_ids_.reset(new (std::nothrow) std::uint64_t[config.wqes == 0 ? 1 : config.wqes]());
     config_ = config;
     wqe_mask_ = config.wqes == 0 ? 0 : config.wqes - 1;
+    has_plain_tail_ = !config.many_producers && !config.many_completers;
+    if (config.many_producers) {
+      producers_.reset(new (std::nothrow) ManyProducers);
+      if (producers_ == nullptr || !producers_->configure(config.wqes, config.max_requests)) {
+        return false;
+      }
+    }
     return wr_ids_ != nullptr;
   }
 
@@ -44,6 +55,9 @@ class ReceiveQueue {
   // Forgets what was posted; the record is zero again.
   void reset() {
     head_ = room_until_ = 0;
+    if (producers_ != nullptr) {
+      producers_->reset();
+    }
     tail_.store(0, std::memory_order_relaxed);
     doorbell::QueueRecord<>(config_.record).publish_receive(0);
   }
@@ -80,21 +94,35 @@ class ReceiveQueue {
   // Publishes there from now on, beginning with what has been posted. Not while anybody posts.
   void move_record(doorbell::RecordMemory* record) {
     config_.record = record;
+    if (producers_ != nullptr) {
+      head_ = producers_->reserved_blocks();
+    }
     publish();
   }
 
   // Of the request that a CQE with this WQE counter completes; it is not always the oldest.
-  std::uint64_t wr_id(std::uint16_t wqe_counter) const { return wr_ids_[wqe_counter & wqe_mask_]; }
+  // Of a CQE that another thread has taken meanwhile it may be anything.
+  std::uint64_t wr_id(std::uint16_t wqe_counter) const {
+    return __atomic_load_n(&wr_ids_[wqe_counter & wqe_mask_], __ATOMIC_RELAXED);
+  }
   // So many requests are done with.
   void complete(std::uint32_t count) {
-    tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
+    if (has_plain_tail_) [[likely]] {
+      tail_.store(tail_.load(std::memory_order_relaxed) + count, std::memory_order_release);
+    } else if (producers_ != nullptr) {
+      producers_->complete_more(count);
+    } else {
+      tail_.fetch_add(count, std::memory_order_release);
+    }
   }
 
   // Copies data that came inside a CQE to where the request at `wqe_counter` wanted it. False if it does not fit.
   // To be called before complete().
   bool scatter(std::uint16_t wqe_counter, std::span<const std::byte> data, std::uint32_t null_lkey) const;
 
-  std::uint32_t outstanding_requests() const { return head_ - tail_.load(std::memory_order_acquire); }
+  std::uint32_t outstanding_requests() const {
+    return producers_ != nullptr ? producers_->outstanding_requests() : head_ - tail_.load(std::memory_order_acquire);
+  }
   const Config& config() const { return config_; }
   bool usable() const { return usable_requests_ != 0; }
 
@@ -103,7 +131,7 @@ class ReceiveQueue {
     return config_.ring + (std::size_t{head_ & wqe_mask_} << config_.wqe_bytes_log2);
   }
   [[gnu::always_inline]] void count_in(std::uint64_t wr_id) {
-    wr_ids_[head_ & wqe_mask_] = wr_id;
+    __atomic_store_n(&wr_ids_[head_ & wqe_mask_], wr_id, __ATOMIC_RELAXED);
     ++head_;
   }
   bool has_room() { return static_cast<std::int32_t>(room_until_ - head_) > 0 || find_room(); }
@@ -113,8 +141,13 @@ class ReceiveQueue {
     return usable_requests_ != 0 && static_cast<std::int32_t>(room_until_ - head_) > 0;
   }
 
+  Refusal add_beside_others(const RecvWr& request);
+  PostResult post_beside_others(std::span<const RecvWr> requests);
+
   Config config_;
   std::unique_ptr<std::uint64_t[]> wr_ids_;
+  std::unique_ptr<ManyProducers> producers_;  // null: there is one
+  bool has_plain_tail_ = true;  // one thread at a time completes, and one posts
   std::uint32_t wqe_mask_ = 0;
   std::uint32_t usable_requests_ = 0;
   std::uint32_t head_ = 0;                          // requests ever posted, free-running

@@ -53,7 +53,8 @@ class SendBuilder {
 
   void start() {
     position_ = queue_->position_;
-    refusal_ = Refusal::kNone;
+    // Many producers do not build in steps: what is reserved is filled at once.
+    refusal_ = queue_->has_many_producers() ? Refusal::kUnsupported : Refusal::kNone;
     steps_open_ = false;
     wqe_ = nullptr;
   }
@@ -70,7 +71,7 @@ class SendBuilder {
     static_assert(!kForm.umr);
     constexpr std::size_t kFront = header_bytes(kTransport, kOpcode);
     std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
-    SendQueue::put_operation<kOpcode>(queue.operation_at<kTransport>(wqe), request);
+    SendQueue::put_operation<kOpcode>(SendQueue::operation_at<kTransport>(queue.ring_, wqe), request);
     const std::uint32_t immediate = kForm.immediate    ? request.immediate_big_endian()
                                     : kForm.invalidate ? wqe::internal::big_endian(request.invalidate_rkey())
                                                        : 0;
@@ -160,9 +161,9 @@ class SendBuilder {
     const std::uint32_t count = position_.head - queue_->position_.head;
     queue_->fill_to(position_);
     if (count == 1) [[likely]] {
-      queue_->publish_one(last_, octowords_);
+      queue_->publish_one(last_, position_.next_wqebb);
     } else if (count != 0) {
-      queue_->publish_list(last_);
+      queue_->publish_list(last_, position_.next_wqebb);
     }
     return Refusal::kNone;
   }

@@ -26,8 +26,9 @@ std::size_t SendQueue::cancel(std::uint16_t from, std::uint64_t wr_id) {
   constexpr std::size_t kOpmod = 0, kOpcode = 3, kDs = 7, kSignature = 8;
   static_assert(wqe::offset_bits_of(&wqe::ControlSegment::opcode) == kOpcode * 8);
   std::size_t count = 0;
-  const auto waiting = static_cast<std::uint16_t>(position_.next_wqebb - from);
-  for (std::uint32_t at = position_.next_wqebb - waiting; at != position_.next_wqebb;) {
+  const std::uint32_t end = next_wqebb();
+  const auto waiting = static_cast<std::uint16_t>(end - from);
+  for (std::uint32_t at = end - waiting; at != end;) {
     std::byte* const wqe = ring_.wqebb(at);
     const unsigned octowords = std::to_integer<unsigned>(wqe[kDs]) & wqe::kMaxDsOctowords;
     if (slots_[at & ring_.wqebb_mask()].wr_id == wr_id) {
@@ -40,7 +41,7 @@ std::size_t SendQueue::cancel(std::uint16_t from, std::uint64_t wr_id) {
       ++count;
     }
     const auto wqebbs = static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-    if (wqebbs == 0 || wqebbs > position_.next_wqebb - at) {
+    if (wqebbs == 0 || wqebbs > end - at) {
       break;  // a WQE that was not built here, and makes no sense
     }
     at += wqebbs;

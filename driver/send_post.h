@@ -59,11 +59,11 @@ template <SendTransport kTransport, typename Request>
   copy_inline(at + wqe::InlineHeader::kBytes, reinterpret_cast<const std::byte*>(sges.front().address), length);
   const std::uint64_t control = recipe.control + wqe::inline_octowords(length) - 1;
   put_front(wqe, control, request.flags(), request.immediate_big_endian() & recipe.immediate_mask, next);
-  slots_[index] = {request.wr_id(), head + 1, static_cast<std::uint32_t>(recipe.completion)};
+  write_slot(index, request.wr_id(), head + 1, recipe.completion);
   position_.head = head + 1;
   const auto octowords = static_cast<unsigned>(control) & wqe::kMaxDsOctowords;
   position_.next_wqebb = next + static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-  return publish_one(wqe, octowords);
+  return publish_one(wqe, position_.next_wqebb);
 }
 
 template <SendTransport kTransport, typename Source>
@@ -86,46 +86,61 @@ template <SendTransport kTransport, typename Source>
     last = built.wqe;
   }
   if (count == 1) {
-    publish_one(last, static_cast<unsigned>(last[kDsOffset]) & wqe::kMaxDsOctowords);
+    publish_one(last, position_.next_wqebb);
   } else if (count != 0) {
-    publish_list(last);
+    publish_list(last, position_.next_wqebb);
   }
   source_of_caller = source;
   return refusal;
 }
 
-// Null: not a request of this kind, or no room for it; nothing was counted.
+// The recipe of a request that put_short() takes; null: it is of another kind.
 template <SendTransport kTransport, typename Request>
-[[gnu::always_inline]] inline std::byte* SendQueue::put_short(const Request& request) {
-  constexpr std::size_t kFront = wqe::ControlSegment::kBytes + transport_bytes(kTransport);
-  constexpr bool kFitsBlock =
-      kFront + wqe::RemoteAddressSegment::kBytes + wqe::DataSegment::kBytes <= wqe::kWqebbBytes;
+[[gnu::always_inline]] inline const SendQueue::Recipe* SendQueue::short_recipe(const Request& request) const {
+  constexpr bool kFitsBlock = wqe::ControlSegment::kBytes + transport_bytes(kTransport) +
+                                  wqe::RemoteAddressSegment::kBytes + wqe::DataSegment::kBytes <=
+                              wqe::kWqebbBytes;
   const auto opcode = static_cast<std::uint32_t>(request.opcode());
-  const std::uint32_t head = position_.head;
-  if (!kFitsBlock || static_cast<std::int32_t>(short_until_ - head) <= 0 ||
-      opcode >= kRecipes) [[unlikely]] {
+  if (!kFitsBlock || opcode >= kRecipes) [[unlikely]] {
     return nullptr;
   }
   const Recipe& recipe = recipes_[opcode];
   const std::span<const Sge> sges = request.sges();
-  const SendFlags flags = request.flags();
-  if (recipe.control == 0 || sges.size() != 1 || flags.has(SendFlag::kInline)) [[unlikely]] {
+  if (recipe.control == 0 || sges.size() != 1 || request.flags().has(SendFlag::kInline) ||
+      !is_plain_length(sges.front())) [[unlikely]] {
     return nullptr;
   }
-  const std::uint32_t next = position_.next_wqebb;
+  return &recipe;
+}
+
+// Writes such a request to block `next`, as number `request_number`.
+template <SendTransport kTransport, typename Request>
+[[gnu::always_inline]] inline std::byte* SendQueue::write_short(const Request& request, const Recipe& recipe,
+                                                                std::uint32_t next, std::uint32_t request_number) {
   const std::uint32_t index = next & ring_.wqebb_mask();
   std::byte* const wqe = ring_.begin() + std::size_t{index} * wqe::kWqebbBytes;
-  std::byte* at = wqe + kFront;
+  std::byte* at = wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport);
   if (recipe.remote_address) [[likely]] {
     put_operation<SendOpcode::kRdmaWrite>(at, request);
     at += wqe::RemoteAddressSegment::kBytes;
   }
-  if (!put_data_segment(at, sges.front())) [[unlikely]] {
+  put_plain_data_segment(at, request.sges().front());
+  put_transport<kTransport>(wqe, request);
+  put_front(wqe, recipe.control, request.flags(), request.immediate_big_endian() & recipe.immediate_mask, next);
+  write_slot(index, request.wr_id(), request_number + 1, recipe.completion);
+  return wqe;
+}
+
+// Null: not a request of this kind, or no room for it; nothing was counted.
+template <SendTransport kTransport, typename Request>
+[[gnu::always_inline]] inline std::byte* SendQueue::put_short(const Request& request) {
+  const std::uint32_t head = position_.head;
+  const Recipe* const recipe = short_recipe<kTransport>(request);
+  if (recipe == nullptr || static_cast<std::int32_t>(short_until_ - head) <= 0) [[unlikely]] {
     return nullptr;
   }
-  put_transport<kTransport>(wqe, request);
-  put_front(wqe, recipe.control, flags, request.immediate_big_endian() & recipe.immediate_mask, next);
-  slots_[index] = {request.wr_id(), head + 1, static_cast<std::uint32_t>(recipe.completion)};
+  const std::uint32_t next = position_.next_wqebb;
+  std::byte* const wqe = write_short<kTransport>(request, *recipe, next, head);
   position_.head = head + 1;
   position_.next_wqebb = next + 1;
   return wqe;
@@ -135,93 +150,98 @@ template <SendTransport kTransport, typename Request>
   if (blueflame_ != nullptr) [[likely]] {
     doorbell::submit_block(record_, position_.next_wqebb, *blueflame_, wqe);
   } else {
-    publish_list(wqe);
+    publish_list(wqe, position_.next_wqebb);
   }
 }
 
 // A request of any kind, behind the last one; nothing is counted if it is refused.
 template <SendTransport kTransport, typename Request>
 [[gnu::noinline]] SendQueue::Built SendQueue::build(const Request request) {
-  const SendOpcode opcode = request.opcode();
   if (!has_room(position_.head)) {
     return {.refusal = refused_room()};
   }
-  if (!takes<kTransport>(opcode)) {
-    return {.refusal = refused_opcode(opcode)};
-  }
-  const std::uint32_t first = position_.next_wqebb;
-  const SendForm& form = form_of(opcode);
-  Built built;
-  if (form.atomic) {
-    built = opcode == SendOpcode::kFetchAdd ? build_atomic<kTransport, SendOpcode::kFetchAdd>(request)
-                                            : build_atomic<kTransport, SendOpcode::kCompareSwap>(request);
-  } else if (form.umr) {
-    const WindowBinding binding = opcode == SendOpcode::kBindMemoryWindow ? request.window() : WindowBinding{};
-    const std::uint32_t key = opcode == SendOpcode::kBindMemoryWindow ? binding.old_rkey : request.invalidate_rkey();
-    built = build_umr(opcode, binding, key, request.wr_id(), request.flags(), position_);
-    short_until_ = position_.head;
-  } else {
-    const std::uint32_t immediate = form.immediate    ? request.immediate_big_endian()
-                                    : form.invalidate ? wqe::internal::big_endian(request.invalidate_rkey())
-                                                      : 0;
-    built = build_data<kTransport>(request, form, immediate);
-  }
-  if (config_.wqe_signature && built.octowords != 0) {
-    sign(first, built.octowords);
+  const Built built = build_at<kTransport>(request, ring_, position_);
+  if (built.octowords != 0) {
+    count_in(built, request.wr_id(), position_);
+    if (built.changes_key) {
+      short_until_ = position_.head;
+    }
   }
   return built;
 }
 
+// A request of any kind in `ring`, at `position`, which stays.
+template <SendTransport kTransport, typename Request>
+[[gnu::always_inline]] inline SendQueue::Built SendQueue::build_at(const Request& request, const SendRing& ring,
+                                                                   const Position& position) {
+  const SendOpcode opcode = request.opcode();
+  if (!takes<kTransport>(opcode)) {
+    return {.refusal = refused_opcode(opcode)};
+  }
+  const SendForm& form = form_of(opcode);
+  if (form.atomic) {
+    return opcode == SendOpcode::kFetchAdd
+               ? build_atomic<kTransport, SendOpcode::kFetchAdd>(request, ring, position)
+               : build_atomic<kTransport, SendOpcode::kCompareSwap>(request, ring, position);
+  }
+  if (form.umr) {
+    const WindowBinding binding = opcode == SendOpcode::kBindMemoryWindow ? request.window() : WindowBinding{};
+    const std::uint32_t key = opcode == SendOpcode::kBindMemoryWindow ? binding.old_rkey : request.invalidate_rkey();
+    return build_umr(opcode, binding, key, request.flags(), ring, position);
+  }
+  const std::uint32_t immediate = form.immediate    ? request.immediate_big_endian()
+                                  : form.invalidate ? wqe::internal::big_endian(request.invalidate_rkey())
+                                                    : 0;
+  return build_data<kTransport>(request, form, immediate, ring, position);
+}
+
 // A request of an opcode that carries data, and at most a remote address and an immediate beside it.
 template <SendTransport kTransport, typename Request>
-[[gnu::always_inline]] inline SendQueue::Built SendQueue::build_data(const Request& request, const SendForm& form,
-                                                              std::uint32_t immediate_big_endian) {
-  constexpr std::size_t kFront = wqe::ControlSegment::kBytes + transport_bytes(kTransport);
+SendQueue::Built SendQueue::build_data(const Request& request, const SendForm& form, std::uint32_t immediate_big_endian,
+                                       const SendRing& ring, const Position& position) {
   const std::span<const Sge> sges = request.sges();
-  if (sges.size() > max_sge_) [[unlikely]] {
+  if (sges.size() > max_sge_) {
     return {.refusal = Refusal::kSges};
   }
-  std::byte* const wqe = ring_.wqebb(position_.next_wqebb);
-  if (!put_transport<kTransport>(wqe, request)) [[unlikely]] {
+  std::byte* const wqe = ring.wqebb(position.next_wqebb);
+  if (!put_transport<kTransport>(wqe, request)) {
     return {.refusal = Refusal::kNoDestination};
   }
-  std::byte* at = operation_at<kTransport>(wqe);
-  unsigned octowords = kFront / wqe::kOctowordBytes;
+  std::byte* at = operation_at<kTransport>(ring, wqe);
+  unsigned octowords = (wqe::ControlSegment::kBytes + transport_bytes(kTransport)) / wqe::kOctowordBytes;
   if constexpr (kTransport != SendTransport::kDatagram) {
-    if (form.remote_address) [[likely]] {
+    if (form.remote_address) {
       put_operation<SendOpcode::kRdmaWrite>(at, request);
       at += wqe::RemoteAddressSegment::kBytes;
       octowords += wqe::RemoteAddressSegment::kBytes / wqe::kOctowordBytes;
     }
   }
   unsigned data_octowords;
-  if (!request.flags().has(SendFlag::kInline)) [[likely]] {
-    data_octowords = ring_.put_pointers(at, sges);
-    if (data_octowords == SendRing::kRefused) [[unlikely]] {
+  if (!request.flags().has(SendFlag::kInline)) {
+    data_octowords = ring.put_pointers(at, sges);
+    if (data_octowords == SendRing::kRefused) {
       return {.refusal = Refusal::kLength};
     }
   } else {
-    if (!form.may_inline) [[unlikely]] {
+    if (!form.may_inline) {
       return {.refusal = Refusal::kNotInline};
     }
-    data_octowords = ring_.put_inline(at, std::span(static_cast<const InlineSge*>(sges.data()), sges.size()),
-                                      config_.max_inline_bytes);
-    if (data_octowords == SendRing::kRefused) [[unlikely]] {
+    data_octowords = ring.put_inline(at, std::span(static_cast<const InlineSge*>(sges.data()), sges.size()),
+                                     config_.max_inline_bytes);
+    if (data_octowords == SendRing::kRefused) {
       return {.refusal = Refusal::kInline};
     }
   }
   octowords += data_octowords;
-  put_control(wqe, form.opcode, octowords, request.flags(), immediate_big_endian, position_);
+  put_control(wqe, form.opcode, octowords, request.flags(), immediate_big_endian, position);
   if constexpr (kTransport == SendTransport::kDc) {
     put_stream(wqe, request.dci_stream());
   }
-  put_slot(request.wr_id(), form.completion, position_);
-  position_.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-  return {wqe, octowords};
+  return {.wqe = wqe, .octowords = octowords, .completion = form.completion};
 }
 
 template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
-SendQueue::Built SendQueue::build_atomic(const Request& request) {
+SendQueue::Built SendQueue::build_atomic(const Request& request, const SendRing& ring, const Position& position) {
   if constexpr (!transport_has(kTransport, kOpcode)) {
     return {.refusal = Refusal::kOpcode};
   } else {
@@ -233,24 +253,22 @@ SendQueue::Built SendQueue::build_atomic(const Request& request) {
     if (request.flags().has(SendFlag::kInline)) {
       return {.refusal = Refusal::kNotInline};
     }
-    std::byte* const wqe = ring_.wqebb(position_.next_wqebb);
+    std::byte* const wqe = ring.wqebb(position.next_wqebb);
     if (!put_transport<kTransport>(wqe, request)) {
       return {.refusal = Refusal::kNoDestination};
     }
-    put_operation<kOpcode>(operation_at<kTransport>(wqe), request);
+    put_operation<kOpcode>(operation_at<kTransport>(ring, wqe), request);
     constexpr std::size_t kFront = header_bytes(kTransport, kOpcode);
-    const unsigned data_octowords = ring_.put_pointers<kAtomicBytes>(ring_.behind<kFront>(wqe), sges);
+    const unsigned data_octowords = ring.put_pointers<kAtomicBytes>(ring.behind<kFront>(wqe), sges);
     if (data_octowords == SendRing::kRefused) {
       return {.refusal = Refusal::kLength};
     }
     const unsigned octowords = kFront / wqe::kOctowordBytes + data_octowords;
-    put_control(wqe, kForm.opcode, octowords, request.flags(), 0, position_);
+    put_control(wqe, kForm.opcode, octowords, request.flags(), 0, position);
     if constexpr (kTransport == SendTransport::kDc) {
       put_stream(wqe, request.dci_stream());
     }
-    put_slot(request.wr_id(), kForm.completion, position_);
-    position_.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-    return {wqe, octowords};
+    return {.wqe = wqe, .octowords = octowords, .completion = kForm.completion};
   }
 }
 

@@ -1,8 +1,10 @@
 // Posting native requests, and what posting seldom does.
 #include "driver/send_queue.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "driver/send_post.h"
@@ -66,18 +68,110 @@ template <SendTransport kTransport>
           .refusal = refusal};
 }
 
-SendQueue::Post SendQueue::post_of(SendTransport transport) {
+// Among other producers. The blocks of a request of the short kind are known; another one is built apart, so that
+// nothing is reserved for one that is refused.
+template <SendTransport kTransport, typename Request>
+Refusal SendQueue::add_beside_others(const Request& request) {
+  constexpr std::size_t kFmCeSeOffset = 11;
+  ManyProducers::Reservation place;
+  if (usable_requests_ == 0) [[unlikely]] {
+    return Refusal::kState;
+  }
+  if (const Recipe* const recipe = short_recipe<kTransport>(request); recipe != nullptr) [[likely]] {
+    if (!producers_->reserve(1, place)) {
+      return Refusal::kFull;
+    }
+    std::byte* const wqe = write_short<kTransport>(request, *recipe, place.first_block, place.request);
+    wqe[kFmCeSeOffset] = std::byte{fm_ce_se(request.flags(), key_was_changed_.load(std::memory_order_relaxed))};
+    producers_->ready(place, 1);
+    return Refusal::kNone;
+  }
+  alignas(wqe::kWqebbBytes) std::byte apart[wqe::kMaxSendWqeBytes + wqe::kOctowordBytes];
+  const SendRing ring(apart, sizeof apart / wqe::kWqebbBytes);
+  const Built built = build_at<kTransport>(request, ring, Position{});
+  if (built.octowords == 0) {
+    return built.refusal;
+  }
+  if (built.changes_key) {
+    key_was_changed_.store(1, std::memory_order_relaxed);  // the reservation makes it known to those that come after
+  }
+  const auto blocks = static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(built.octowords));
+  if (!producers_->reserve(blocks, place)) {
+    return Refusal::kFull;
+  }
+  apart[kFmCeSeOffset] = std::byte{fm_ce_se(request.flags(), key_was_changed_.load(std::memory_order_relaxed))};
+  copy_in(apart, built.octowords, place.first_block);
+  Position position{.next_wqebb = place.first_block, .head = place.request};
+  count_in(built, request.wr_id(), position);
+  producers_->ready(place, blocks);
+  return Refusal::kNone;
+}
+
+// A WQE that was built at index 0 of another ring.
+void SendQueue::copy_in(const std::byte* wqe, unsigned octowords, std::uint32_t to_wqebb) {
+  constexpr std::size_t kIndexOffset = 1;
+  static_assert(wqe::offset_bits_of(&wqe::ControlSegment::wqe_index) == kIndexOffset * 8);
+  std::byte* const to = ring_.wqebb(to_wqebb);
+  const std::size_t bytes = octowords * wqe::kOctowordBytes;
+  const std::size_t before_end = std::min(bytes, ring_.bytes_behind(to));
+  std::memcpy(to, wqe, before_end);
+  std::memcpy(ring_.begin(), wqe + before_end, bytes - before_end);
+  wqe::internal::store_word(to + kIndexOffset, static_cast<std::uint16_t>(to_wqebb));
+}
+
+// Later requests may have been told before.
+void SendQueue::complete_through_beside_others(std::uint32_t requests) {
+  if (producers_ != nullptr) {
+    return producers_->complete_through(requests - 1);
+  }
+  std::uint32_t seen = tail_.load(std::memory_order_relaxed);
+  while (static_cast<std::int32_t>(requests - seen) > 0 &&
+         !tail_.compare_exchange_weak(seen, requests, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+void SendQueue::publish_ready() {
+  producers_->publish([this](std::uint32_t before, std::uint32_t producer, std::uint32_t last) {
+    if (last == before) {
+      publish_one(ring_.wqebb(last), producer);
+    } else {
+      publish_list(ring_.wqebb(last), producer);
+    }
+  });
+}
+
+template <SendTransport kTransport>
+PostResult SendQueue::post_beside_others(SendQueue& queue, std::span<const SendWr> requests) {
+  PostResult result;
+  for (const SendWr& request : requests) {
+    result.refusal = queue.add_beside_others<kTransport>(NativeRequest(request));
+    if (result.refusal != Refusal::kNone) [[unlikely]] {
+      result.error = errno_of(result.refusal);
+      break;
+    }
+    ++result.posted;
+  }
+  if (result.posted != 0) [[likely]] {
+    queue.publish_ready();
+  }
+  return result;
+}
+
+SendQueue::Post SendQueue::post_of(SendTransport transport, bool many_producers) {
+  const auto choose = [&]<SendTransport kTransport>() {
+    return many_producers ? post_beside_others<kTransport> : post_as<kTransport>;
+  };
   switch (transport) {
     case SendTransport::kXrc:
-      return post_as<SendTransport::kXrc>;
+      return choose.operator()<SendTransport::kXrc>();
     case SendTransport::kDatagram:
-      return post_as<SendTransport::kDatagram>;
+      return choose.operator()<SendTransport::kDatagram>();
     case SendTransport::kDc:
-      return post_as<SendTransport::kDc>;
+      return choose.operator()<SendTransport::kDc>();
     case SendTransport::kConnected:
       break;
   }
-  return post_as<SendTransport::kConnected>;
+  return choose.operator()<SendTransport::kConnected>();
 }
 
 bool SendQueue::find_room(std::uint32_t head) {
@@ -110,23 +204,24 @@ void SendQueue::prepare_recipes() {
   }
 }
 
-bool SendQueue::publish_one(const std::byte* wqe, unsigned octowords) {
-  // Half of a lone control segment goes with the doorbell anyway.
+bool SendQueue::publish_one(const std::byte* wqe, std::uint32_t producer) {
+  const unsigned octowords = static_cast<unsigned>(wqe[kDsOffset]) & wqe::kMaxDsOctowords;
   const std::size_t bytes = octowords * wqe::kOctowordBytes;
+  // Half of a lone control segment goes with the doorbell anyway.
   if (blueflame_ != nullptr && octowords > 1 && bytes <= blueflame_->blueflame_bytes()) [[likely]] {
-    doorbell::submit_blueflame(record_, position_.next_wqebb, *blueflame_, wqe, bytes, {ring_.begin(), ring_.end()});
+    doorbell::submit_blueflame(record_, producer, *blueflame_, wqe, bytes, {ring_.begin(), ring_.end()});
   } else {
-    publish_list(wqe);
+    publish_list(wqe, producer);
   }
   return true;
 }
 
-void SendQueue::publish_list(const std::byte* wqe) {
+void SendQueue::publish_list(const std::byte* wqe, std::uint32_t producer) {
   if (doorbell::ExclusiveRegister<>* const exclusive = config_.uar.exclusive_register(); exclusive != nullptr)
       [[likely]] {
-    doorbell::submit(record_, position_.next_wqebb, *exclusive, wqe);
+    doorbell::submit(record_, producer, *exclusive, wqe);
   } else {
-    doorbell::submit(record_, position_.next_wqebb, *config_.uar.shared_register(), wqe);
+    doorbell::submit(record_, producer, *config_.uar.shared_register(), wqe);
   }
 }
 

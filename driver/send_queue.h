@@ -2,7 +2,8 @@
 //
 // Ring and index count in WQEBBs of 64 bytes; requests are counted beside them, because the limit that applications
 // know is one of requests, and no request takes more than its share of the ring (plan_qp()). One thread at a time
-// posts, one at a time completes; the two may be different.
+// posts, unless the queue is made for many producers (many_producers.h), which then do not wait for each other; one at a
+// time completes, unless its CQ has many pollers.
 //
 // What is built is read through a view, so that native requests and the verbs' are posted by the same code without
 // being copied; NativeRequest of send_queue.cc is one, and shows what a view has.
@@ -22,6 +23,7 @@
 
 #include "doorbell/record.h"
 #include "doorbell/uar.h"
+#include "driver/many_producers.h"
 #include "driver/send_form.h"
 #include "driver/send_ring.h"
 #include "driver/types.h"
@@ -45,6 +47,8 @@ class SendQueue {
     std::uint32_t qpn = 0;
     bool signal_all = false;
     bool wqe_signature = false;  // each WQE carries a check byte
+    bool many_producers = false;
+    bool many_completers = false;  // its CQ has many pollers
     doorbell::RecordMemory* record = nullptr;
     SendUar uar;
   };
@@ -65,7 +69,14 @@ class SendQueue {
     record_ = doorbell::QueueRecord<>(config_.record);
     doorbell::ExclusiveRegister<>* const exclusive = config_.uar.exclusive_register();
     blueflame_ = exclusive != nullptr && exclusive->blueflame_bytes() >= wqe::kWqebbBytes ? exclusive : nullptr;
-    post_ = post_of(config_.transport);
+    post_ = post_of(config_.transport, config_.many_producers);
+    has_plain_tail_ = !config_.many_producers && !config_.many_completers;
+    if (config_.many_producers) {
+      producers_.reset(new (std::nothrow) ManyProducers);
+      if (producers_ == nullptr || !producers_->configure(config_.wqebbs, config_.max_requests)) {
+        return false;
+      }
+    }
     set_qpn(config_.qpn);
     return slots_ != nullptr;
   }
@@ -86,6 +97,10 @@ class SendQueue {
   void reset() {
     position_ = {};
     short_until_ = 0;
+    key_was_changed_.store(0, std::memory_order_relaxed);
+    if (producers_ != nullptr) {
+      producers_->reset();
+    }
     tail_.store(0, std::memory_order_relaxed);
     record_.publish_send(0);
   }
@@ -110,20 +125,34 @@ class SendQueue {
     std::uint32_t requests_through;  // this request and all before it
     CompletionOpcode opcode;
   };
-  // The request that a CQE with this WQE counter completes.
+  // The request that a CQE with this WQE counter completes. Of a CQE that another thread has taken meanwhile it may be
+  // anything.
   Completed completed(std::uint16_t wqe_counter) const {
     const Slot& slot = slots_[wqe_counter & ring_.wqebb_mask()];
-    return {slot.wr_id, slot.requests_through, static_cast<CompletionOpcode>(slot.opcode)};
+    return {__atomic_load_n(&slot.wr_id, __ATOMIC_RELAXED), __atomic_load_n(&slot.requests_through, __ATOMIC_RELAXED),
+            static_cast<CompletionOpcode>(__atomic_load_n(&slot.opcode, __ATOMIC_RELAXED))};
   }
   // That request is done with, and with it every earlier one.
-  void complete_through(const Completed& last) { tail_.store(last.requests_through, std::memory_order_release); }
+  void complete_through(const Completed& last) {
+    if (has_plain_tail_) [[likely]] {
+      tail_.store(last.requests_through, std::memory_order_release);
+    } else {
+      complete_through_beside_others(last.requests_through);
+    }
+  }
 
   // Copies data that came inside a CQE to where the READ or atomic at `wqe_counter` wanted it. False if it does not
   // fit.
   bool scatter(std::uint16_t wqe_counter, std::span<const std::byte> data, std::uint32_t null_lkey) const;
 
-  std::uint32_t outstanding_requests() const { return position_.head - tail_.load(std::memory_order_acquire); }
-  std::uint32_t next_wqebb() const { return position_.next_wqebb; }
+  std::uint32_t outstanding_requests() const {
+    return producers_ != nullptr ? producers_->outstanding_requests()
+                                 : position_.head - tail_.load(std::memory_order_acquire);
+  }
+  std::uint32_t next_wqebb() const {
+    return producers_ != nullptr ? producers_->reserved_blocks() : position_.next_wqebb;
+  }
+  bool has_many_producers() const { return producers_ != nullptr; }
   const Config& config() const { return config_; }
   bool usable() const { return usable_requests_ != 0; }
 
@@ -135,7 +164,14 @@ class SendQueue {
   static PostResult post_as(SendQueue& queue, std::span<const SendWr> requests);
   template <SendTransport kTransport>
   static PostResult post_list(SendQueue& queue, std::span<const SendWr> requests);
-  static Post post_of(SendTransport transport);
+  template <SendTransport kTransport>
+  static PostResult post_beside_others(SendQueue& queue, std::span<const SendWr> requests);
+  static Post post_of(SendTransport transport, bool many_producers);
+  template <SendTransport kTransport, typename Request>
+  Refusal add_beside_others(const Request& request);
+  void complete_through_beside_others(std::uint32_t requests);
+  void copy_in(const std::byte* wqe, unsigned octowords, std::uint32_t to_wqebb);
+  void publish_ready();
 
   static constexpr std::size_t kDsOffset = 7;
   static constexpr unsigned kIndexShift = 40;  // of the WQE index in the control segment's first word
@@ -166,6 +202,8 @@ class SendQueue {
     const std::byte* wqe = nullptr;
     unsigned octowords = 0;  // 0: refused
     Refusal refusal = Refusal::kNone;
+    CompletionOpcode completion{};
+    bool changes_key = false;
   };
 
   static constexpr std::uint32_t kSmallFence =
@@ -206,18 +244,35 @@ class SendQueue {
   }
 
   template <SendTransport kTransport, typename Request>
+  const Recipe* short_recipe(const Request& request) const;
+  template <SendTransport kTransport, typename Request>
+  std::byte* write_short(const Request& request, const Recipe& recipe, std::uint32_t next,
+                         std::uint32_t request_number);
+  template <SendTransport kTransport, typename Request>
   std::byte* put_short(const Request& request);
   template <SendTransport kTransport, typename Request>
   bool post_inline(Request request);
   template <SendTransport kTransport, typename Request>
   Built build(Request request);
   template <SendTransport kTransport, typename Request>
-  Built build_data(const Request& request, const SendForm& form, std::uint32_t immediate_big_endian);
+  Built build_at(const Request& request, const SendRing& ring, const Position& position);
+  template <SendTransport kTransport, typename Request>
+  Built build_data(const Request& request, const SendForm& form, std::uint32_t immediate_big_endian,
+                   const SendRing& ring, const Position& position);
   template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
-  Built build_atomic(const Request& request);
+  Built build_atomic(const Request& request, const SendRing& ring, const Position& position);
   // `key` is the one that changes, host order.
-  Built build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, std::uint64_t wr_id,
-                  SendFlags flags, Position& position);
+  Built build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, SendFlags flags,
+                  const SendRing& ring, const Position& position) const;
+  // Counts in the WQE at `position`, which goes behind it.
+  void count_in(const Built& built, std::uint64_t wr_id, Position& position) const {
+    if (config_.wqe_signature) [[unlikely]] {
+      sign(position.next_wqebb, built.octowords);
+    }
+    put_slot(wr_id, built.completion, position);
+    position.after_umr = built.changes_key ? 1 : 0;
+    position.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(built.octowords));
+  }
 
   Refusal refused_opcode(SendOpcode opcode) const {
     return send_form(opcode).atomic && !config_.device_has_atomics ? Refusal::kNoAtomics : Refusal::kOpcode;
@@ -251,9 +306,9 @@ class SendQueue {
 
   // Where the operation's own segments are: on DC in the second block.
   template <SendTransport kTransport>
-  std::byte* operation_at(std::byte* wqe) const {
+  static std::byte* operation_at(const SendRing& ring, std::byte* wqe) {
     std::byte* const at = wqe + wqe::ControlSegment::kBytes + transport_bytes(kTransport);
-    return kTransport == SendTransport::kDc ? ring_.wrapped(at) : at;
+    return kTransport == SendTransport::kDc ? ring.wrapped(at) : at;
   }
 
   // The operation's own segments.
@@ -310,24 +365,32 @@ class SendQueue {
   }
 
   // Octowords of translation entries of the WQE that binds or invalidates, or kRefused.
-  unsigned put_window(std::byte* wqe, const WindowBinding& binding);
+  unsigned put_window(const SendRing& ring, std::byte* wqe, const WindowBinding& binding) const;
 
   // Notes whose WQE it is. The one after it waits for no key unless the caller says so then.
   [[gnu::always_inline]] void put_slot(std::uint64_t wr_id, CompletionOpcode completion, Position& position) const {
     ++position.head;
-    slots_[position.next_wqebb & ring_.wqebb_mask()] = {wr_id, position.head, static_cast<std::uint32_t>(completion)};
+    write_slot(position.next_wqebb & ring_.wqebb_mask(), wr_id, position.head, completion);
     position.after_umr = 0;
   }
 
-  // Puts the check byte into the WQE at `wqebb`.
-  void sign(std::uint32_t wqebb, unsigned octowords);
+  [[gnu::always_inline]] void write_slot(std::uint32_t index, std::uint64_t wr_id, std::uint32_t requests_through,
+                                         CompletionOpcode completion) const {
+    Slot& slot = slots_[index];
+    __atomic_store_n(&slot.wr_id, wr_id, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot.requests_through, requests_through, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot.opcode, static_cast<std::uint32_t>(completion), __ATOMIC_RELAXED);
+  }
 
-  // Tells the device of the WQE at `wqe`, the only one since the last time. True.
-  bool publish_one(const std::byte* wqe, unsigned octowords);
+  // Puts the check byte into the WQE at `wqebb`.
+  void sign(std::uint32_t wqebb, unsigned octowords) const;
+
+  // Tells the device of the WQE at `wqe`, the only one since the last time; it ends before block `producer`. True.
+  bool publish_one(const std::byte* wqe, std::uint32_t producer);
   // As publish_one(), for a WQE of one block and more than a control segment.
   [[gnu::always_inline]] void publish_block(const std::byte* wqe);
   // Tells the device of all WQEs up to the one at `wqe`.
-  void publish_list(const std::byte* wqe);
+  void publish_list(const std::byte* wqe, std::uint32_t producer);
 
   // What posting reads and writes, then what it seldom reads, then what completing writes: a cache line or more each.
   SendRing ring_;
@@ -342,7 +405,10 @@ class SendQueue {
   std::uint32_t max_sge_ = 0;
   std::array<FlagBytes, 2> fm_ce_se_{};  // [after a UMR][flags]
   std::uint32_t usable_requests_ = 0;
+  bool has_plain_tail_ = true;  // one thread at a time completes, and one posts
   Post post_ = nullptr;  // for the queue's transport
+  std::unique_ptr<ManyProducers> producers_;      // null: there is one
+  std::atomic<std::uint32_t> key_was_changed_{0};  // of many producers: 1 from the first change on
   Config config_;
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
 };

@@ -9,7 +9,7 @@ namespace umlx5 {
 
 // Control segment and UMR control segment fill the first block, the key's context the second, and the entry that says
 // where the window lies the third. Layout and bits: mlx5dv.h struct mlx5_wqe_umr_ctrl_seg and its neighbours.
-unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
+unsigned SendQueue::put_window(const SendRing& ring, std::byte* wqe, const WindowBinding& binding) const {
   if (binding.length_bytes > wqe::kMaxDataSegmentBytes) {
     return SendRing::kRefused;
   }
@@ -25,7 +25,7 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
   wqe::MkeyContextSegment key{.free = !binds,
                               .qpn = binds && binding.type_2 ? config_.qpn : kAnyQp,
                               .key_tag = static_cast<std::uint8_t>(binding.new_rkey)};
-  std::byte* const context = ring_.wrapped(wqe + wqe::kWqebbBytes);
+  std::byte* const context = ring.wrapped(wqe + wqe::kWqebbBytes);
   if (binds) {
     umr.mkey_mask |= wqe::mkey_mask::kLength | wqe::mkey_mask::kStartAddress | wqe::mkey_mask::kLocalWrite |
                      wqe::mkey_mask::kRemoteRead | wqe::mkey_mask::kRemoteWrite | wqe::mkey_mask::kAtomic;
@@ -35,7 +35,7 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
     key.access_local_write = binding.access.has(Access::kLocalWrite);
     key.start_address = binding.access.has(Access::kZeroBased) ? 0 : binding.address;
     key.length_bytes = binding.length_bytes;
-    std::byte* const entries = ring_.wrapped(context + wqe::kWqebbBytes);
+    std::byte* const entries = ring.wrapped(context + wqe::kWqebbBytes);
     std::memset(entries, 0, wqe::kTranslationAlignOctowords * wqe::kOctowordBytes);
     wqe::store(entries, wqe::KlmEntry{.byte_count = static_cast<std::uint32_t>(binding.length_bytes),
                                       .mkey = binding.lkey,
@@ -47,9 +47,9 @@ unsigned SendQueue::put_window(std::byte* wqe, const WindowBinding& binding) {
 }
 
 SendQueue::Built SendQueue::build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key,
-                                      std::uint64_t wr_id, SendFlags flags, Position& position) {
-  std::byte* const wqe = ring_.wqebb(position.next_wqebb);
-  const unsigned entries = put_window(wqe, binding);
+                                      SendFlags flags, const SendRing& ring, const Position& position) const {
+  std::byte* const wqe = ring.wqebb(position.next_wqebb);
+  const unsigned entries = put_window(ring, wqe, binding);
   if (entries == SendRing::kRefused) {
     return {.refusal = Refusal::kWindow};
   }
@@ -57,13 +57,10 @@ SendQueue::Built SendQueue::build_umr(SendOpcode opcode, const WindowBinding& bi
   const unsigned octowords =
       static_cast<unsigned>(header_bytes(config_.transport, opcode) / wqe::kOctowordBytes) + entries;
   put_control(wqe, form.opcode, octowords, flags, wqe::internal::big_endian(key), position);
-  put_slot(wr_id, form.completion, position);
-  position.after_umr = 1;
-  position.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-  return {wqe, octowords};
+  return {.wqe = wqe, .octowords = octowords, .completion = form.completion, .changes_key = true};
 }
 
-void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) {
+void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) const {
   constexpr std::size_t kSignatureOffset = 8;
   static_assert(wqe::offset_bits_of(&wqe::ControlSegment::signature) == kSignatureOffset * 8);
   std::byte* const wqe = ring_.wqebb(wqebb);
@@ -87,16 +84,12 @@ void SendBuilder::change_window(SendOpcode opcode, const WindowBinding& binding,
   if (!may_begin(opcode)) {
     return;
   }
-  const std::uint32_t first = position_.next_wqebb;
-  const SendQueue::Built built = queue_->build_umr(opcode, binding, key, wr_id, flags, position_);
+  const SendQueue::Built built = queue_->build_umr(opcode, binding, key, flags, queue_->ring_, position_);
   if (built.octowords == 0) {
     return refuse(built.refusal);
   }
-  if (queue_->config_.wqe_signature) {
-    queue_->sign(first, built.octowords);
-  }
+  queue_->count_in(built, wr_id, position_);
   last_ = built.wqe;
-  octowords_ = built.octowords;
 }
 
 void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {

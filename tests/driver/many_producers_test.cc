@@ -15,7 +15,7 @@ namespace {
 struct Ring {
   std::uint32_t producer = 0, last = 0;
   int calls = 0;
-  auto operator()(std::uint32_t to, std::uint32_t last_block) {
+  auto operator()(std::uint32_t /*before*/, std::uint32_t to, std::uint32_t last_block) {
     producer = to;
     last = last_block;
     ++calls;

@@ -44,6 +44,20 @@ class Models(unittest.TestCase):
         self.assertEqual(count, 1, output)
         self.assertIn("assertion violated", output)
 
+    def test_polling_holds(self):
+        count, output = errors_of("poll.pml")
+        self.assertEqual(count, 0, output)
+
+    def test_claiming_before_copying_reads_what_the_device_wrote_since(self):
+        count, output = errors_of("poll.pml", "-DEARLY")
+        self.assertEqual(count, 1, output)
+        self.assertIn("assertion violated", output)
+
+    def test_publishing_what_was_claimed_goes_backwards(self):
+        count, output = errors_of("poll.pml", "-DBACKWARD")
+        self.assertEqual(count, 1, output)
+        self.assertIn("assertion violated", output)
+
 
 if __name__ == "__main__":
     cases.main()

@@ -35,7 +35,8 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
     send_channel = must(context.create_completion_channel());
     recv_channel = must(context.create_completion_channel());
   }
-  CqOptions cq{.entries = options.cq_entries, .cqe_bytes = options.cqe_bytes, .channel = send_channel.get()};
+  CqOptions cq{.entries = options.cq_entries, .cqe_bytes = options.cqe_bytes, .channel = send_channel.get(),
+               .many_pollers = options.many_threads};
   send_cq = must(context.create_cq(cq));
   cq.channel = recv_channel.get();
   recv_cq = must(context.create_cq(cq));
@@ -49,7 +50,8 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
                            .srq = srq.get(),
                            .capacity = options.capacity,
                            .signal_all = options.signal_all,
-                           .dv_create_flags = options.signature_pipelining ? dv::kSignaturePipelining : 0}));
+                           .dv_create_flags = options.signature_pipelining ? dv::kSignaturePipelining : 0,
+                           .many_producers = options.many_threads}));
 }
 
 QpAddress End::address(std::uint32_t psn) const {
