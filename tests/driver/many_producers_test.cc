@@ -166,7 +166,7 @@ TEST_P(Stress, EveryRequestIsPublishedOnceAndWhole) {
       pause();
       queue.ready(reservation, size);
       pause();
-      queue.publish([&](std::uint32_t producer, std::uint32_t) {
+      queue.publish([&](std::uint32_t, std::uint32_t producer, std::uint32_t) {
         pause();
         if (static_cast<std::int32_t>(producer - record.load(std::memory_order_relaxed)) <= 0) {
           backwards.store(true);
