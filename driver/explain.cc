@@ -80,6 +80,20 @@ std::string Qp::explain_refusal(const SendWr& request) const {
   return {};
 }
 
+Expected<SendTemplate> Qp::make_template(const SendWr& request) const {
+  SendTemplate made;
+  if (send_.make_template(request, made)) {
+    return made;
+  }
+  if (send_.has_many_producers() || send_.config().wqe_signature) {
+    return fail(EOPNOTSUPP, fmt::format("{}: no templates for a queue {}", name(),
+                                        send_.has_many_producers() ? "of many producers" : "whose WQEs carry a check byte"));
+  }
+  return fail(EINVAL, fmt::format("{}: a template is a SEND, RDMA_WRITE or RDMA_READ of RC, UC or XRC with one SGE of 1 to "
+                                  "2^31 - 1 bytes, not inline, that the QP was created for; this is {} with {} SGEs",
+                                  name(), to_string(request.opcode), request.sges.size()));
+}
+
 std::string Qp::explain_refusal(const RecvWr& request) const {
   const ReceiveQueue::Config& queue = recv_.config();
   if (queue.max_requests == 0) {

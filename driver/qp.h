@@ -164,6 +164,14 @@ class Qp : public ResourceHook {
   // Requests are taken by post_send() in RTS, SQD, SQE and ERR, by post_recv() in all states but RESET; in ERR they
   // come back flushed.
   PostResult post_send(std::span<const SendWr> requests) { return send_.post(requests); }
+  // A request prepared once, for post_send() of its template, a third fewer instructions. EINVAL: it has not
+  // exactly one SGE of 1 to 2^31 - 1 bytes, is inline, or is not SEND, RDMA WRITE or RDMA READ of RC, UC or XRC;
+  // EOPNOTSUPP: a queue of many producers, or one whose WQEs carry a check byte.
+  Expected<SendTemplate> make_template(const SendWr& request) const;
+  // How many were posted: fewer than asked if the queue is full or the QP's state takes none. One doorbell for all.
+  std::size_t post_send(const SendTemplate& made, std::span<const TemplateWr> requests) {
+    return send_.post(made, requests);
+  }
   PostResult post_recv(std::span<const RecvWr> requests) { return recv_.post(requests); }
   // Posts what changes `mkey`: one to three requests, of which the last is signalled (CompletionOpcode::kUmr) if
   // `flags` or the QP say so. Requests that use the key may follow at once. All or nothing; errors: ENOMEM (queue full,

@@ -146,14 +146,6 @@ template <SendTransport kTransport, typename Request>
   return wqe;
 }
 
-[[gnu::always_inline]] inline void SendQueue::publish_block(const std::byte* wqe) {
-  if (blueflame_ != nullptr) [[likely]] {
-    doorbell::submit_block(record_, position_.next_wqebb, *blueflame_, wqe);
-  } else {
-    publish_list(wqe, position_.next_wqebb);
-  }
-}
-
 // A request of any kind, behind the last one; nothing is counted if it is refused.
 template <SendTransport kTransport, typename Request>
 [[gnu::noinline]] SendQueue::Built SendQueue::build(const Request request) {

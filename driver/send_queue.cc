@@ -204,6 +204,50 @@ void SendQueue::prepare_recipes() {
   }
 }
 
+bool SendQueue::make_template(const SendWr& request, SendTemplate& made) const {
+  const auto make = [&]<SendTransport kTransport>() {
+    const NativeRequest view(request);
+    const Recipe* const recipe = short_recipe<kTransport>(view);
+    if (recipe == nullptr || producers_ != nullptr) {
+      return false;
+    }
+    made = {};
+    std::byte* const wqe = made.block_.data();
+    made.remote_offset_ = wqe::ControlSegment::kBytes + transport_bytes(kTransport);
+    std::byte* const data = wqe + made.remote_offset_ + recipe->remote_bytes();
+    put_transport<kTransport>(wqe, view);
+    if (recipe->remote_address) {
+      put_operation<SendOpcode::kRdmaWrite>(wqe + made.remote_offset_, view);
+    }
+    put_plain_data_segment(data, request.sges.front());
+    put_front(wqe, recipe->control, request.flags, request.immediate_big_endian & recipe->immediate_mask, 0);
+    made.control_ = recipe->control;
+    made.completion_ = recipe->completion;
+    made.local_offset_ = static_cast<std::uint32_t>(data - wqe) + wqe::offset_bits_of(&wqe::DataSegment::address) / 8;
+    made.remote_offset_ = recipe->remote_address ? made.remote_offset_ : made.local_offset_;
+    return true;
+  };
+  switch (config_.transport) {
+    case SendTransport::kConnected:
+      return make.operator()<SendTransport::kConnected>();
+    case SendTransport::kXrc:
+      return make.operator()<SendTransport::kXrc>();
+    default:
+      return false;
+  }
+}
+
+// Behind a change of a memory key: unless the request has a fence of its own.
+void SendQueue::wait_for_key(std::byte* wqe) {
+  constexpr std::size_t kFmCeSeOffset = 11;
+  constexpr std::byte kFenceBits{0xe0};
+  if (position_.after_umr != 0 && (wqe[kFmCeSeOffset] & kFenceBits) == std::byte{0}) {
+    wqe[kFmCeSeOffset] |= std::byte{kSmallFence};
+  }
+  position_.after_umr = 0;
+  find_room(position_.head);
+}
+
 bool SendQueue::publish_one(const std::byte* wqe, std::uint32_t producer) {
   const unsigned octowords = static_cast<unsigned>(wqe[kDsOffset]) & wqe::kMaxDsOctowords;
   const std::size_t bytes = octowords * wqe::kOctowordBytes;

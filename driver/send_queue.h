@@ -26,6 +26,7 @@
 #include "driver/many_producers.h"
 #include "driver/send_form.h"
 #include "driver/send_ring.h"
+#include "driver/send_template.h"
 #include "driver/types.h"
 #include "driver/uar_pool.h"
 #include "driver/work_request.h"
@@ -114,6 +115,12 @@ class SendQueue {
   // queue's. (send_post.h)
   template <SendTransport kTransport, typename Source>
   Refusal post_from(Source& source);
+
+  // Whether `request` can be a template here: one SGE that is not empty, not inline, SEND, RDMA WRITE or READ with or
+  // without immediate, on RC, UC and XRC; one producer.
+  bool make_template(const SendWr& request, SendTemplate& made) const;
+  // Posts requests made of `made`, with one doorbell; how many: fewer than asked if the queue is full.
+  [[gnu::always_inline]] std::size_t post(const SendTemplate& made, std::span<const TemplateWr> requests);
 
   // Makes those with `wr_id` among the requests from WQEBB `from` (its low 16 bits) on do nothing; they complete all
   // the same, as what they were. How many. Only while the device takes none.
@@ -229,6 +236,8 @@ class SendQueue {
   }
 
   void prepare_recipes();
+  std::byte* put_template(const SendTemplate& made, const TemplateWr& request);
+  void wait_for_key(std::byte* wqe);
 
   bool has_room(std::uint32_t head) {
     return static_cast<std::int32_t>(short_until_ - head) > 0 || find_room(head);
@@ -412,5 +421,60 @@ class SendQueue {
   Config config_;
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
 };
+
+[[gnu::always_inline]] inline void SendQueue::publish_block(const std::byte* wqe) {
+  if (blueflame_ != nullptr) [[likely]] {
+    doorbell::submit_block(record_, position_.next_wqebb, *blueflame_, wqe);
+  } else {
+    publish_list(wqe, position_.next_wqebb);
+  }
+}
+
+// Null: there is no room.
+[[gnu::always_inline]] inline std::byte* SendQueue::put_template(const SendTemplate& made, const TemplateWr& request) {
+  const std::uint32_t head = position_.head;
+  const std::uint32_t next = position_.next_wqebb;
+  const std::uint32_t index = next & ring_.wqebb_mask();
+  std::byte* const wqe = ring_.begin() + std::size_t{index} * wqe::kWqebbBytes;
+  const bool plain = static_cast<std::int32_t>(short_until_ - head) > 0;
+  if (!plain && !find_room(head)) [[unlikely]] {
+    return nullptr;
+  }
+  std::memcpy(wqe, made.block_.data(), wqe::kWqebbBytes);
+  wqe::internal::store_word(wqe, made.control_ | std::uint64_t{static_cast<std::uint16_t>(next)} << kIndexShift);
+  wqe::internal::store_word(wqe + made.remote_offset_, request.remote_address);
+  wqe::internal::store_word(wqe + made.local_offset_, request.address);  // last: without a remote address it counts
+  if (!plain) [[unlikely]] {
+    wait_for_key(wqe);
+  }
+  write_slot(index, request.wr_id, head + 1, made.completion_);
+  position_.head = head + 1;
+  position_.next_wqebb = next + 1;
+  return wqe;
+}
+
+inline std::size_t SendQueue::post(const SendTemplate& made, std::span<const TemplateWr> requests) {
+  if (requests.size() == 1) [[likely]] {
+    const std::byte* const wqe = put_template(made, requests.front());
+    if (wqe == nullptr) [[unlikely]] {
+      return 0;
+    }
+    publish_block(wqe);
+    return 1;
+  }
+  const std::byte* last = nullptr;
+  std::size_t count = 0;
+  for (; count != requests.size(); ++count) {
+    const std::byte* const wqe = put_template(made, requests[count]);
+    if (wqe == nullptr) [[unlikely]] {
+      break;
+    }
+    last = wqe;
+  }
+  if (count != 0) {
+    publish_list(last, position_.next_wqebb);
+  }
+  return count;
+}
 
 }  // namespace umlx5

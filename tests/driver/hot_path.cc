@@ -53,6 +53,20 @@ __attribute__((noinline)) std::size_t counted_post_list(Qp& qp, std::span<const 
   return qp.post_send(requests).posted;
 }
 
+__attribute__((noinline)) std::size_t counted_templates_one_by_one(Qp& qp, const SendTemplate& made, TemplateWr wr) {
+  std::size_t posted = 0;
+  for (std::uint32_t i = 0; i < kRound; ++i) {
+    wr.wr_id = i;
+    posted += qp.post_send(made, {&wr, 1});
+  }
+  return posted;
+}
+
+__attribute__((noinline)) std::size_t counted_template_list(Qp& qp, const SendTemplate& made,
+                                                            std::span<const TemplateWr> requests) {
+  return qp.post_send(made, requests);
+}
+
 __attribute__((noinline)) std::size_t counted_receives_one_by_one(Qp& qp, const RecvWr& request) {
   std::size_t posted = 0;
   for (std::uint32_t i = 0; i < kRound; ++i) {
@@ -86,6 +100,14 @@ std::size_t run(std::string_view operation, HotPath& path) {
     std::array<SendWr, kRound> list;
     list.fill(write);
     count = counted_post_list(*path.qp, list);
+    path.complete(0);
+  } else if (operation == "template") {
+    count = counted_templates_one_by_one(*path.qp, *path.qp->make_template(write), {0, sge.address, 0x1000});
+    path.complete(0);
+  } else if (operation == "template-list") {
+    std::array<TemplateWr, kRound> list;
+    list.fill({7, sge.address, 0x1000});
+    count = counted_template_list(*path.qp, *path.qp->make_template(write), list);
     path.complete(0);
   } else if (operation == "poll") {
     for (std::uint32_t i = 0; i < kRound; ++i) {

@@ -373,6 +373,82 @@ TEST(PostSend, BlueFlameForOneRequestAndADoorbellForMore) {
   EXPECT_EQ(c.send_record(), 11u);
 }
 
+// Every byte and register as of post_send() with the same addresses: two queue pairs of the same kind side by side.
+TEST(PostTemplate, SameBytesAsTheRequestItself) {
+  for (const SendOpcode opcode : {SendOpcode::kSend, SendOpcode::kSendWithImm, SendOpcode::kRdmaWrite,
+                                  SendOpcode::kRdmaWriteWithImm, SendOpcode::kRdmaRead}) {
+    ConnectedQp c, expected;
+    SendWr request{.opcode = opcode,
+                   .flags = SendFlags(SendFlag::kSignaled) | SendFlag::kFence,
+                   .sges = {&kSge, 1},
+                   .immediate_big_endian = 0x01020304,
+                   .remote_address = 0x5000,
+                   .rkey = 0x99887766};
+    const auto made = c.qp->make_template(request);
+    ASSERT_TRUE(made) << made.error().message();
+    const std::uint32_t blocks = c.qp->send_queue().config().wqebbs;
+    for (std::uint32_t i = 0; i < 3 * blocks; ++i) {
+      const std::uint64_t address = 0x700000000000u + i * 0x100u;
+      const Sge sge{.address = address, .length_bytes = kSge.length_bytes, .lkey = kSge.lkey};
+      const TemplateWr wr{.wr_id = i, .address = address, .remote_address = 0x8000000000u + i};
+      request.wr_id = i;
+      request.sges = {&sge, 1};
+      request.remote_address = wr.remote_address;
+      ASSERT_EQ(c.qp->post_send(*made, {&wr, 1}), 1u);
+      ASSERT_TRUE(expected.post(request));
+      ASSERT_EQ(ring_bytes(c, i, 64), ring_bytes(expected, i, 64)) << to_string(opcode) << " " << i;
+      ASSERT_EQ(c.send_record(), expected.send_record());
+      for (ConnectedQp* each : {&c, &expected}) {
+        each->writer->write(each->entry(0, static_cast<std::uint16_t>(i)));
+        const auto completions = each->poll();
+        ASSERT_EQ(completions.size(), 1u);
+        EXPECT_EQ(completions[0].wr_id, i);
+        EXPECT_EQ(completions[0].opcode, opcode == SendOpcode::kRdmaRead ? CompletionOpcode::kRdmaRead
+                                         : opcode == SendOpcode::kSend || opcode == SendOpcode::kSendWithImm
+                                             ? CompletionOpcode::kSend
+                                             : CompletionOpcode::kRdmaWrite);
+      }
+    }
+  }
+}
+
+TEST(PostTemplate, ListStopsWhereTheQueueIsFull) {
+  ConnectedQp c;
+  const auto made = c.qp->make_template({.opcode = SendOpcode::kRdmaWrite, .sges = {&kSge, 1}});
+  ASSERT_TRUE(made) << made.error().message();
+  const std::uint32_t room = c.qp->send_queue().config().max_requests;
+  const std::vector<TemplateWr> list(room + 3);
+  EXPECT_EQ(c.qp->post_send(*made, list), std::size_t{room});
+  EXPECT_EQ(c.qp->post_send(*made, {list.data(), 1}), 0u);
+}
+
+// mlx5_wqe_ctrl_seg.fm_ce_se: FM 1 (initiator small fence) in bits 7:5 behind a UMR, and only once.
+TEST(PostTemplate, WaitsForAKeyThatChanges) {
+  QpOptions options = ConnectedQp::default_options();
+  options.send_operations = ConnectedQp::kAllPosted | (1u << static_cast<unsigned>(SendOpcode::kLocalInvalidate));
+  ConnectedQp c(options);
+  const auto made = c.qp->make_template({.opcode = SendOpcode::kRdmaWrite, .sges = {&kSge, 1}});
+  ASSERT_TRUE(made) << made.error().message();
+  ASSERT_TRUE(c.post(SendWr{.opcode = SendOpcode::kLocalInvalidate, .invalidate_rkey = 0x100}));
+  const std::uint32_t first = c.qp->send_queue().next_wqebb();
+  const std::array<TemplateWr, 2> two{};
+  ASSERT_EQ(c.qp->post_send(*made, two), 2u);
+  EXPECT_EQ(ring_bytes(c, first, 12)[11], std::byte{0x20});
+  EXPECT_EQ(ring_bytes(c, first + 1, 12)[11], std::byte{0});
+}
+
+TEST(PostTemplate, RefusalsInWords) {
+  ConnectedQp c;
+  const std::vector<Sge> two(2, kSge);
+  for (const SendWr& request : {SendWr{.sges = two}, SendWr{}, SendWr{.flags = SendFlag::kInline, .sges = {&kSge, 1}},
+                                SendWr{.opcode = SendOpcode::kFetchAdd, .sges = {&kSge, 1}}}) {
+    const auto made = c.qp->make_template(request);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().errno_value, EINVAL);
+    EXPECT_NE(made.error().message().find("a template is a SEND"), std::string::npos);
+  }
+}
+
 TEST(PostSend, SharedRegisterTakesDoorbellsOnly) {
   testing::FakeKernel kernel;
   kernel.ucontext.bf_reg_size = 0;
