@@ -186,8 +186,11 @@ void delete_all(const std::vector<T*>& objects) {
 
 Context::~Context() {
   State& state = *state_;
+  const auto flows = close_all(state.flows, "flows", Flow::destroy);
   const auto qps = close_all(state.qps, "QPs", [](Qp& qp) { return Qp::destroy(qp); });
   const auto srqs = close_all(state.srqs, "SRQs", [](Srq& srq) { return Srq::destroy(srq); });
+  const auto tables = close_all(state.rwq_tables, "tables of receive queues", RwqTable::destroy);
+  const auto wqs = close_all(state.wqs, "WQs", [](Wq& wq) { return Wq::destroy(wq); });
   const auto cqs = close_all(state.cqs, "CQs", [](Cq& cq) { return Cq::destroy(cq); });
   const auto channels = close_all(state.channels, "completion channels", CompletionChannel::destroy);
   const auto ahs = close_all(state.ahs, "AHs", Ah::destroy);
@@ -203,12 +206,18 @@ Context::~Context() {
   for (Srq* srq : srqs) {
     srq->in_kernel_ = false;
   }
+  for (Wq* wq : wqs) {
+    wq->in_kernel_ = false;
+  }
   state.uars.close();
   state.async_fd.reset();
   state.commands.reset();
   state.channel.reset();
+  delete_all(flows);
   delete_all(qps);
   delete_all(srqs);
+  delete_all(tables);
+  delete_all(wqs);
   delete_all(cqs);
   delete_all(channels);
   delete_all(ahs);

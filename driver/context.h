@@ -27,6 +27,8 @@ class Cq;
 class CompletionChannel;
 class Qp;
 class Srq;
+class Wq;
+class RwqTable;
 class ThreadDomain;
 class Xrcd;
 struct CqOptions;
@@ -145,6 +147,8 @@ class Context {
   Expected<Owned<Pd>> import_pd(uapi::PdHandle handle);
   Expected<Owned<CompletionChannel>> create_completion_channel();
   Expected<Owned<Cq>> create_cq(const CqOptions& options);
+  // A table of receive work queues, 2^n of them.
+  Expected<Owned<RwqTable>> create_rwq_table(std::span<Wq* const> queues);
   // XRC domain. `fd` -1: of its own; else shared with all who open that file. `oflags` as for open(): O_CREAT, O_EXCL.
   Expected<Owned<Xrcd>> open_xrcd(int fd, int oflags);
   // Errors: ENOMEM and the like when the device has no further doorbell register.

@@ -20,6 +20,7 @@
 #include "driver/thread_domain.h"
 #include "driver/uar_pool.h"
 #include "driver/user_index_table.h"
+#include "driver/wq.h"
 #include "driver/xrcd.h"
 #include "uapi/commands.h"
 #include "uapi/context.h"
@@ -57,6 +58,9 @@ struct Context::State {
   ResourceList<Cq> cqs;
   ResourceList<Qp> qps;
   ResourceList<Srq> srqs;
+  ResourceList<Wq> wqs;
+  ResourceList<RwqTable> rwq_tables;
+  ResourceList<Flow> flows;
   ResourceList<Ah> ahs;
   ResourceList<MemoryWindow> windows;
   ResourceList<Mkey> mkeys;

@@ -227,6 +227,14 @@ void Cq::forget(const Srq& srq) {
   forget_if([&](const std::byte* cqe) { return !is_signature_error(cqe) && number_of(cqe) == srq.user_index_; });
 }
 
+void Cq::forget(const Wq& wq) {
+  const Locked guard(lock_);
+  if (cached_owner_.receive == &wq.queue_) {
+    forget_owner();
+  }
+  forget_if([&](const std::byte* cqe) { return !is_signature_error(cqe) && number_of(cqe) == wq.user_index_; });
+}
+
 void Cq::forget_owner() {
   cached_owner_ = {};
   cached_number_ = ~0u;

@@ -26,6 +26,7 @@ namespace umlx5 {
 class Context;
 class Cq;
 class Srq;
+class Wq;
 class UserIndexTable;
 struct TakenCqe;
 
@@ -122,6 +123,7 @@ class Cq : public ResourceHook {
   friend class CompletionChannel;
   friend class Qp;
   friend class Srq;
+  friend class Wq;
 
   // Polling: cq_poll.h, cq_poll.cc.
   static constexpr std::uint32_t kUserIndexOffset = 32, kQpnOffset = 56;
@@ -148,6 +150,7 @@ class Cq : public ResourceHook {
   // Takes every completion of `qp` out of the queue; what they took from an SRQ goes back to it.
   void forget(const Qp& qp);
   void forget(const Srq& srq);
+  void forget(const Wq& wq);
   void forget_owner();
   template <typename IsGone>
   void forget_if(IsGone is_gone);

@@ -12,6 +12,7 @@
 #include "driver/qp.h"
 #include "driver/srq.h"
 #include "driver/user_index_table.h"
+#include "driver/wq.h"
 
 namespace umlx5 {
 QueueOwner Cq::owner_of_number(std::uint32_t number) const {
@@ -26,13 +27,16 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
   if (Srq* const srq = queues_->find_srq(number)) {
     return {.shared = &srq->queue(), .srq = srq};
   }
+  if (Wq* const wq = queues_->find_wq(number)) {
+    return {.receive = &wq->queue()};
+  }
   return {};
 }
 
 // Remembers the one that it finds: completions of one queue mostly come in a row.
 [[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
   const QueueOwner owner = owner_of_number(number);
-  if (owner.qp == nullptr && owner.srq == nullptr) {
+  if (owner.send == nullptr && owner.receive == nullptr && owner.shared == nullptr) {
     return nullptr;
   }
   cached_owner_ = owner;
@@ -134,6 +138,7 @@ void Cq::tell_mkey(const TakenCqe& taken) {
   }
   completion.srq = owner.srq;
   completion.source_word = taken.source_word();
+  completion.frame_word = taken.word(28);
   if (taken.kind() == wqe::CqeOpcode::kResponderSendInvalidate) {
     completion.has_invalidated_rkey = true;
     completion.immediate_big_endian = taken.immediate();

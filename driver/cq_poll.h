@@ -152,6 +152,7 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
   completion.immediate_big_endian = 0;
   completion.device_timestamp = taken.timestamp();
   completion.source_word = 0;
+  completion.frame_word = 0;
   if (taken.status != CompletionStatus::kSuccess || taken.opcode >= CompletionOpcode::kRecv) {
     fill_more(taken.cqe, taken.op_own, *taken.owner, completion);
   }

@@ -31,6 +31,37 @@ std::string full(std::string_view queue, std::uint32_t capacity) {
 
 }  // namespace
 
+namespace {
+
+// Why a RAW_PACKET QP does not take `request`, apart from what all transports refuse.
+std::string refuse_frame(const SendQueue::Config& queue, const SendWr& request) {
+  const bool is_tso = request.opcode == SendOpcode::kTso;
+  std::uint64_t total = 0;
+  for (const Sge& sge : request.sges) {
+    total += sge.length_bytes;
+  }
+  if (!is_tso && request.opcode != SendOpcode::kSend) {
+    return fmt::format("{} on RAW_PACKET, which sends frames only", to_string(request.opcode));
+  }
+  if (request.flags.has(SendFlag::kIpChecksum) && !queue.has_checksums) {
+    return "checksums, which the device does not compute";
+  }
+  if (!is_tso && total < queue.min_inline_bytes) {
+    return fmt::format("a frame of {} bytes; at least {} (the device wants so many in the WQE)", total,
+                       queue.min_inline_bytes);
+  }
+  if (is_tso && (request.tso_header.size() < 14 || request.tso_header.size() > queue.max_tso_header_bytes)) {
+    return fmt::format("a header of {} bytes; 14 (Ethernet's) to {} (max_tso_header_bytes of the QP)",
+                       request.tso_header.size(), queue.max_tso_header_bytes);
+  }
+  if (is_tso && total > queue.max_tso_bytes) {
+    return fmt::format("{} bytes to cut into frames; at most {} at once", total, queue.max_tso_bytes);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string Qp::explain_refusal(const SendWr& request) const {
   const SendQueue::Config& queue = send_.config();
   if (queue.max_requests == 0) {
@@ -42,8 +73,13 @@ std::string Qp::explain_refusal(const SendWr& request) const {
   if (send_.outstanding_requests() >= queue.max_requests) {
     return fmt::format("{}: {}", name(), full("send", queue.max_requests));
   }
-  if (static_cast<unsigned>(request.opcode) > static_cast<unsigned>(SendOpcode::kSendWithInvalidate)) {
+  if (static_cast<unsigned>(request.opcode) > static_cast<unsigned>(SendOpcode::kTso)) {
     return fmt::format("{}: {} is no opcode", name(), static_cast<unsigned>(request.opcode));
+  }
+  if (queue.transport == SendTransport::kRaw) {
+    if (const std::string why = refuse_frame(queue, request); !why.empty()) {
+      return fmt::format("{}: {}", name(), why);
+    }
   }
   if ((queue.opcodes & opcode_bit(request.opcode)) == 0) {
     return fmt::format("{}: {} is not among the operations that the QP was created for, or the device lacks it", name(),

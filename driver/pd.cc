@@ -125,6 +125,9 @@ Expected<void> Pd::destroy(Pd& pd) {
     for (const Srq& srq : state.srqs) {
       users.add_if(&srq.pd() == &pd, "SRQ", srq.srqn());
     }
+    for (const Wq& wq : state.wqs) {
+      users.add_if(&wq.pd() == &pd, "WQ", wq.wqn());
+    }
     for (const MemoryRegion& region : state.regions) {
       users.add_if(&region.pd() == &pd && &region != pd.scratch_, "MR with lkey", region.lkey());
     }

@@ -25,9 +25,11 @@ class Mkey;
 class Pd;
 class Qp;
 class Srq;
+class Wq;
 struct MkeyOptions;
 struct QpOptions;
 struct SrqOptions;
+struct WqOptions;
 enum class MemoryWindowType : std::uint8_t;
 
 // A piece of memory of this process, and what the device may do with it.
@@ -73,6 +75,8 @@ class Pd : public ResourceHook {
   Expected<Owned<Ah>> create_ah(const uapi::AddressVector& address);
   Expected<Owned<Qp>> create_qp(const QpOptions& options);
   Expected<Owned<Srq>> create_srq(const SrqOptions& options);
+  // For the frames of RSS QPs. Errors: EINVAL (sizes), EOPNOTSUPP (no raw packets in the device).
+  Expected<Owned<Wq>> create_wq(const WqOptions& options);
   // Memory that copying by work request wants to write to: registered when it is first asked for, and the PD's own.
   Expected<const MemoryRegion*> memcpy_scratch();
 

@@ -32,8 +32,11 @@ std::uint32_t opcodes_of(std::uint64_t operations) {
 // Opcodes that posting takes: those of the operations asked for, and whatever else of the type fits into the WQEs that
 // they lead to. None where posting does not know the type's headers.
 std::uint32_t posted_opcodes(const QpOptions& options, const QpGeometry& plan, SendTransport transport) {
-  if (options.type == QpType::kRawPacket || options.source_qpn) {
+  if (options.source_qpn) {
     return 0;
+  }
+  if (options.type == QpType::kRawPacket) {
+    return opcode_bit(SendOpcode::kSend) | opcode_bit(SendOpcode::kTso);
   }
   QpOptions all = options;
   all.send_operations = all.dv_send_operations = std::nullopt;
@@ -50,6 +53,8 @@ SendTransport transport_of(QpType type) {
       return SendTransport::kDatagram;
     case QpType::kDriver:
       return SendTransport::kDc;
+    case QpType::kRawPacket:
+      return SendTransport::kRaw;
     default:
       return SendTransport::kConnected;
   }
@@ -58,6 +63,12 @@ SendTransport transport_of(QpType type) {
 Error explained(Error error, const std::string& prefix) {
   error.what = prefix + ": " + error.what;
   return error;
+}
+
+// Bytes of a frame that the device wants to find in the WQE: the L2 header unless it says otherwise.
+std::uint32_t min_inline_of(const Context::State& state) {
+  constexpr std::uint32_t kL2HeaderBytes = 18;
+  return state.info.device.eth_min_inline == MLX5_USER_INLINE_MODE_NONE ? 0 : kL2HeaderBytes;
 }
 
 // All objects are of one context.
@@ -235,6 +246,10 @@ Expected<void> Qp::configure_queues(const QpGeometry& plan, const QpOptions& opt
                        .wqe_signature = options.wqe_signature,
                        .many_producers = options.many_producers,
                        .many_completers = send_cq_ != nullptr && send_cq_->has_many_pollers(),
+                       .min_inline_bytes = min_inline_of(state),
+                       .has_checksums = (state.query.core.raw_packet_caps & IB_UVERBS_RAW_PACKET_CAP_IP_CSUM) != 0,
+                       .max_tso_header_bytes = options.max_tso_header_bytes,
+                       .max_tso_bytes = state.query.driver.base.tso_caps.max_tso,
                        .record = record_.memory(),
                        .uar = thread_domain_ != nullptr ? UarPool::borrow(thread_domain_->uar_) : state.uars.take()}) &&
       recv_.configure({.ring = memory_.data() + plan.recv_offset_bytes,

@@ -17,6 +17,7 @@
 #include "driver/work_request.h"
 #include "uapi/error.h"
 #include "uapi/qp.h"
+#include "uapi/wq.h"
 
 namespace umlx5 {
 
@@ -29,6 +30,7 @@ struct MkeyLimits;
 struct MkeyWqes;
 class Pd;
 class SendBuilder;
+class Flow;
 struct QpGeometry;
 class Srq;
 class ThreadDomain;
@@ -185,6 +187,8 @@ class Qp : public ResourceHook {
   // In SQD, which a signature error leads to (signature pipelining): makes the requests with `wr_id` that the device
   // has not begun do nothing; they complete all the same. How many. EINVAL in another state.
   Expected<std::size_t> cancel_sends(std::uint64_t wr_id);
+  // RAW_PACKET: frames that match `request` (whose `qp` is this one) are received. Errors: the kernel's.
+  Expected<Owned<Flow>> create_flow(const uapi::FlowRequest& request);
   // A DCI's stream that an error has stopped goes on; what was posted to it meanwhile is gone. EINVAL: no DCI, or what
   // the device says. EOPNOTSUPP: not in RTS, or the device has no streams that can be in error.
   Expected<void> reset_dci_stream(std::uint16_t stream);

@@ -56,6 +56,7 @@ class SendBuilder {
     // Many producers do not build in steps: what is reserved is filled at once.
     refusal_ = queue_->has_many_producers() ? Refusal::kUnsupported : Refusal::kNone;
     steps_open_ = false;
+    frame_begun_ = false;
     wqe_ = nullptr;
   }
 
@@ -104,6 +105,37 @@ class SendBuilder {
   }
   bool steps_open() const { return steps_open_; }
   bool refused() const { return refusal_ != Refusal::kNone; }
+
+  // Begins a frame of a RAW_PACKET QP, which put_frame() ends with its data (`sges` here are not looked at).
+  void begin_frame(const FrameRequest& request) {
+    end_request();
+    if (refusal_ == Refusal::kNone && frame_begun_) {
+      refuse(Refusal::kFrame);
+    }
+    frame_ = request;
+    frame_begun_ = true;
+  }
+  void put_frame(std::span<const Sge> sges, bool is_inline) {
+    if (!frame_begun_) {
+      return refuse(Refusal::kFrame);
+    }
+    frame_begun_ = false;
+    if (refusal_ != Refusal::kNone) {
+      return;
+    }
+    if (!queue_->has_room(position_.head)) {
+      return refuse(queue_->refused_room());
+    }
+    frame_.sges = sges;
+    frame_.flags = is_inline ? frame_.flags | SendFlag::kInline : frame_.flags;
+    const SendQueue::Built built = queue_->put_frame(frame_, queue_->ring_, position_);
+    if (built.octowords == 0) {
+      return refuse(built.refusal);
+    }
+    queue_->count_in(built, frame_.wr_id, position_);
+    last_ = built.wqe;
+    octowords_ = built.octowords;
+  }
 
   // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.
   void raw(const std::byte* wqe, std::uint64_t wr_id);
@@ -155,6 +187,9 @@ class SendBuilder {
   // Hands everything since start() to the device, or, with a Refusal, nothing.
   Refusal complete() {
     end_request();
+    if (frame_begun_) [[unlikely]] {
+      refuse(Refusal::kFrame);
+    }
     if (refusal_ != Refusal::kNone) [[unlikely]] {
       return refusal_;
     }
@@ -213,6 +248,8 @@ class SendBuilder {
   SendQueue::Position position_{};
   Refusal refusal_ = Refusal::kNone;
   bool steps_open_ = false;
+  bool frame_begun_ = false;
+  FrameRequest frame_;
   std::byte* wqe_ = nullptr;  // of the request that was begun; null if there is none to add to
   std::byte* data_ = nullptr;
   const std::byte* last_ = nullptr;

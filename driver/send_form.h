@@ -27,6 +27,7 @@ enum class SendTransport : std::uint8_t {
   kXrc,        // the number of the remote shared receive queue
   kDatagram,   // UD: an address vector
   kDc,         // DCI: an address vector with the target's access key
+  kRaw,        // RAW_PACKET: an Ethernet segment; send_frame.cc builds these
 };
 
 struct SendForm {
@@ -63,6 +64,8 @@ constexpr SendForm send_form(SendOpcode opcode) {
       return {.opcode = wqe::SendOpcode::kUmr, .completion = CompletionOpcode::kLocalInvalidate, .umr = true};
     case SendOpcode::kBindMemoryWindow:
       return {.opcode = wqe::SendOpcode::kUmr, .completion = CompletionOpcode::kBindMemoryWindow, .umr = true};
+    case SendOpcode::kTso:
+      return {.opcode = wqe::SendOpcode::kTso, .completion = CompletionOpcode::kTso};
   }
   return {.opcode = wqe::SendOpcode::kNop};
 }
@@ -88,6 +91,7 @@ constexpr std::size_t transport_bytes(SendTransport transport) {
     case SendTransport::kDc:
       return wqe::AddressVector::kBytes;
     case SendTransport::kConnected:
+    case SendTransport::kRaw:
       break;
   }
   return 0;
@@ -108,7 +112,14 @@ inline constexpr std::size_t kUmrEntriesBytes = wqe::kTranslationAlignOctowords 
 
 // Opcodes that a transport has; which of them a queue takes is its configuration.
 constexpr bool transport_has(SendTransport transport, SendOpcode opcode) {
-  return transport != SendTransport::kDatagram || opcode == SendOpcode::kSend || opcode == SendOpcode::kSendWithImm;
+  switch (transport) {
+    case SendTransport::kDatagram:
+      return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendWithImm;
+    case SendTransport::kRaw:
+      return false;  // its WQEs have another form
+    default:
+      return opcode != SendOpcode::kTso;
+  }
 }
 
 // Which of the opcodes `of_type` fit into WQEs of `wqe_bytes` with so much data; bits of opcode_bit().

@@ -167,6 +167,10 @@ template <SendTransport kTransport, typename Request>
 [[gnu::always_inline]] inline SendQueue::Built SendQueue::build_at(const Request& request, const SendRing& ring,
                                                                    const Position& position) {
   const SendOpcode opcode = request.opcode();
+  if constexpr (kTransport == SendTransport::kRaw) {
+    const bool is_frame = opcode == SendOpcode::kSend || opcode == SendOpcode::kTso;
+    return is_frame ? put_frame(request.frame(), ring, position) : Built{.refusal = Refusal::kOpcode};
+  }
   if (!takes<kTransport>(opcode)) {
     return {.refusal = refused_opcode(opcode)};
   }

@@ -35,6 +35,14 @@ class NativeRequest {
   std::uint16_t dci_stream() const { return request_->dci_stream; }
   std::uint32_t remote_srqn() const { return request_->remote_srqn; }
   WindowBinding window() const { return request_->window; }
+  FrameRequest frame() const {
+    return {.wr_id = request_->wr_id,
+            .flags = request_->flags,
+            .sges = request_->sges,
+            .is_tso = request_->opcode == SendOpcode::kTso,
+            .tso_header = request_->tso_header,
+            .tso_piece_bytes = request_->tso_piece_bytes};
+  }
 
  private:
   const SendWr* request_;
@@ -168,6 +176,8 @@ SendQueue::Post SendQueue::post_of(SendTransport transport, bool many_producers)
       return choose.operator()<SendTransport::kDatagram>();
     case SendTransport::kDc:
       return choose.operator()<SendTransport::kDc>();
+    case SendTransport::kRaw:
+      return choose.operator()<SendTransport::kRaw>();
     case SendTransport::kConnected:
       break;
   }

@@ -33,6 +33,16 @@
 
 namespace umlx5 {
 
+// A request of a RAW_PACKET QP.
+struct FrameRequest {
+  std::uint64_t wr_id = 0;
+  SendFlags flags{};
+  std::span<const Sge> sges{};
+  bool is_tso = false;
+  std::span<const std::byte> tso_header{};
+  std::uint16_t tso_piece_bytes = 0;
+};
+
 class SendQueue {
  public:
   struct Config {
@@ -50,6 +60,10 @@ class SendQueue {
     bool wqe_signature = false;  // each WQE carries a check byte
     bool many_producers = false;
     bool many_completers = false;  // its CQ has many pollers
+    // RAW_PACKET: bytes of a frame that the device wants in the WQE, what it can do, and what it was created for.
+    std::uint32_t min_inline_bytes = 0;
+    bool has_checksums = false;
+    std::uint32_t max_tso_header_bytes = 0, max_tso_bytes = 0;
     doorbell::RecordMemory* record = nullptr;
     SendUar uar;
   };
@@ -270,6 +284,9 @@ class SendQueue {
                    const SendRing& ring, const Position& position);
   template <SendTransport kTransport, SendOpcode kOpcode, typename Request>
   Built build_atomic(const Request& request, const SendRing& ring, const Position& position);
+  // A frame or what is to be cut into frames.
+  Built put_frame(const FrameRequest& request, const SendRing& ring, const Position& position) const;
+  Refusal refuse_frame(const FrameRequest& request) const;
   // `key` is the one that changes, host order.
   Built build_umr(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, SendFlags flags,
                   const SendRing& ring, const Position& position) const;

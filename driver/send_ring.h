@@ -69,6 +69,16 @@ class SendRing {
     }
   }
 
+  // What lies `bytes` behind the beginning of a WQE that is no longer than the ring.
+  std::byte* behind(std::byte* wqe, std::size_t bytes) const {
+    const auto before_end = static_cast<std::size_t>(end_ - wqe);
+    return bytes < before_end ? wqe + bytes : begin_ + (bytes - before_end);
+  }
+  // Copies bytes to `at`, over the ring's end where need be; what lies behind them.
+  std::byte* put_bytes(std::byte* at, std::span<const std::byte> bytes) const {
+    return copy_in(at, bytes.data(), bytes.size());
+  }
+
   // Octowords written at `at`, or kRefused. An entry of no bytes is left out: on the wire its count would mean 2 GiB.
   // With `kBytes`, that is what the others are said to have.
   template <std::uint32_t kBytes = 0>

@@ -50,6 +50,8 @@ std::string_view to_string(SendOpcode opcode) {
       return "SEND";
     case SendOpcode::kSendWithImm:
       return "SEND_WITH_IMM";
+    case SendOpcode::kTso:
+      return "TSO";
     case SendOpcode::kSendWithInvalidate:
       return "SEND_WITH_INV";
     case SendOpcode::kRdmaWrite:

@@ -46,7 +46,8 @@ using AccessFlags = Flags<Access>;
 constexpr AccessFlags operator|(Access a, Access b) { return AccessFlags(a) | AccessFlags(b); }
 
 // Values are the verbs' (ibv_send_flags).
-enum class SendFlag : std::uint32_t { kFence = 1, kSignaled = 2, kSolicited = 4, kInline = 8 };
+// kIpChecksum: on a RAW_PACKET QP the device writes the checksums of the IPv4 header and of TCP or UDP.
+enum class SendFlag : std::uint32_t { kFence = 1, kSignaled = 2, kSolicited = 4, kInline = 8, kIpChecksum = 16 };
 using SendFlags = Flags<SendFlag>;
 constexpr SendFlags operator|(SendFlag a, SendFlag b) { return SendFlags(a) | SendFlags(b); }
 
@@ -78,6 +79,7 @@ enum class SendOpcode : std::uint32_t {
   kLocalInvalidate = 7,   // makes a key of a type 2 memory window useless
   kBindMemoryWindow = 8,  // of type 2, or from the driver itself of type 1
   kSendWithInvalidate = 9,
+  kTso = 10,  // RAW_PACKET: a frame longer than the wire takes, which the device cuts up
 };
 std::string_view to_string(SendOpcode opcode);
 

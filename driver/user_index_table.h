@@ -12,6 +12,7 @@ namespace umlx5 {
 
 class Qp;
 class Srq;
+class Wq;
 
 // 2^24 numbers in two levels. find() takes no lock and may run beside anything else; the others take one.
 class UserIndexTable {
@@ -27,6 +28,7 @@ class UserIndexTable {
   // The lowest free number, for the object. Errors: ENOMEM when all are taken or there is no memory for a leaf.
   Expected<std::uint32_t> add(Qp* qp) { return add_entry(entry_of(qp)); }
   Expected<std::uint32_t> add(Srq* srq) { return add_entry(entry_of(srq)); }
+  Expected<std::uint32_t> add(Wq* wq) { return add_entry(entry_of(wq)); }
   // A number that the device chose. Errors: EEXIST if it is taken, ENOMEM.
   Expected<void> add_at(std::uint32_t index, Qp* qp);
   void remove(std::uint32_t index);
@@ -34,18 +36,23 @@ class UserIndexTable {
   // Null for a number that nobody has, or an object of the other kind; any 32-bit value may be asked for.
   Qp* find(std::uint32_t index) const {
     const std::uintptr_t entry = entry_at(index);
-    return (entry & kIsSrq) == 0 ? reinterpret_cast<Qp*>(entry) : nullptr;
+    return (entry & kKinds) == 0 ? reinterpret_cast<Qp*>(entry) : nullptr;
   }
   Srq* find_srq(std::uint32_t index) const {
     const std::uintptr_t entry = entry_at(index);
     return (entry & kIsSrq) != 0 ? reinterpret_cast<Srq*>(entry - kIsSrq) : nullptr;
   }
+  Wq* find_wq(std::uint32_t index) const {
+    const std::uintptr_t entry = entry_at(index);
+    return (entry & kIsWq) != 0 ? reinterpret_cast<Wq*>(entry - kIsWq) : nullptr;
+  }
 
  private:
-  // An entry is a pointer, marked in its lowest bit if it is an SRQ's, or 0.
-  static constexpr std::uintptr_t kIsSrq = 1;
+  // An entry is a pointer, marked in its lowest bits if it is an SRQ's or a WQ's, or 0.
+  static constexpr std::uintptr_t kIsSrq = 1, kIsWq = 2, kKinds = kIsSrq | kIsWq;
   static std::uintptr_t entry_of(Qp* qp) { return reinterpret_cast<std::uintptr_t>(qp); }
   static std::uintptr_t entry_of(Srq* srq) { return reinterpret_cast<std::uintptr_t>(srq) | kIsSrq; }
+  static std::uintptr_t entry_of(Wq* wq) { return reinterpret_cast<std::uintptr_t>(wq) | kIsWq; }
 
   struct Leaf {
     std::array<std::atomic<std::uintptr_t>, kLeafEntries> entries{};

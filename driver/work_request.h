@@ -49,6 +49,8 @@ struct SendWr {
   std::uint16_t dci_stream = 0;                    // DC: which of QpOptions::dci_streams
   std::uint32_t remote_srqn = 0;                   // XRC
   WindowBinding window{};                          // kBindMemoryWindow
+  std::span<const std::byte> tso_header{};         // kTso: goes in front of each piece of the data
+  std::uint16_t tso_piece_bytes = 0;               // kTso: of data in one frame, its MSS
 };
 
 // A copy by the device within the memory of this process, in whole or not at all.
@@ -80,6 +82,10 @@ enum class Refusal : std::uint8_t {
   kKeyChange,      // a change of a memory key that it cannot take, or whose steps are not those that it needs
   kKeyLayout,      // what changes a memory key is longer than the queue's WQEs
   kWindow,         // a binding of more than 2^31 bytes
+  kFrame,          // a frame shorter than what the device wants to see in the WQE
+  kChecksum,       // the device computes no checksums
+  kTsoHeader,      // no header, or a longer one than the queue was created for
+  kTsoLength,      // more data than the device cuts up at once
   kCopyLength,     // a copy of no bytes, or of more than the device copies at once
 };
 
@@ -137,6 +143,13 @@ struct Completion {
   std::uint8_t service_level() const { return source_word >> 24 & 0xf; }
   bool has_grh() const { return (source_word >> 28 & 3) != 0; }
   std::uint32_t source_word = 0;  // as in the CQE: GRH 29:28, SL 27:24, QPN 23:0
+
+  // Of a frame that was received: whether it is IPv4 with the right checksum in its header and in TCP's or UDP's, and
+  // whether its outermost VLAN tag was taken off, which is then vlan_tag().
+  bool has_right_checksums() const { return (frame_word >> 25 & 3) == 3 && (frame_word >> 18 & 3) == 2; }
+  bool has_vlan_tag() const { return (frame_word >> 16 & 1) != 0; }
+  std::uint16_t vlan_tag() const { return static_cast<std::uint16_t>(frame_word); }
+  std::uint32_t frame_word = 0;  // as in the CQE: L4 right 26, L3 right 25, L3 type 19:18, stripped 16, tag 15:0
 };
 
 // "RECV failed on QP 0x12, wr_id 7: local length error (syndrome 0x01, vendor 0x..): the message is longer than ..."
