@@ -93,6 +93,7 @@ Expected<void> Wq::allocate(const WqOptions& options) {
                          .wqe_bytes_log2 = plan->recv_wqe_bytes_log2,
                          .max_requests = plan->max_recv_wr,
                          .max_sge = plan->max_recv_sge,
+                         .many_completers = cq_->has_many_pollers(),
                          .record = record_.memory()})) {
     return fail(ENOMEM, "WQ create: no memory for the work request identifiers");
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "driver/cq_poll.h"
+#include "driver/qp.h"
 
 namespace umlx5::verbs {
 
@@ -26,9 +27,19 @@ static_assert(wqe::offset_bits_of(&wqe::Cqe::path_bits) == 17 * 8 + 1);
 static_assert(wqe::offset_bits_of(&wqe::Cqe::vlan) == 30 * 8);
 static_assert(wqe::offset_bits_of(&wqe::ErrorCqe::vendor_syndrome) == 54 * 8);
 
+// Of a frame: whether it is IPv4 whose header's checksum is right, and TCP's or UDP's too.
+inline unsigned checksum_flags_of(const TakenCqe& taken) {
+  constexpr std::uint32_t kL3Ok = 1 << 25, kL4Ok = 1 << 26, kL3Type = 3 << 18, kIpv4 = 2 << 18;
+  const bool is_frame =
+      taken.owner->qp == nullptr ? taken.owner->receive != nullptr : taken.owner->qp->type() == QpType::kRawPacket;
+  constexpr std::uint32_t kMask = kL3Ok | kL4Ok | kL3Type, kRight = kL3Ok | kL4Ok | kIpv4;
+  return is_frame && (taken.word(28) & kMask) == kRight ? unsigned{IBV_WC_IP_CSUM_OK} : 0u;
+}
+
 // ibv_wc_flags of a receive.
 inline unsigned flags_of(const TakenCqe& taken) {
   unsigned flags = (taken.source_word() >> 28 & 3) != 0 ? unsigned{IBV_WC_GRH} : 0u;
+  flags |= checksum_flags_of(taken);
   switch (taken.kind()) {
     case wqe::CqeOpcode::kResponderWriteImmediate:
     case wqe::CqeOpcode::kResponderSendImmediate:

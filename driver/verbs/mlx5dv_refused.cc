@@ -78,8 +78,7 @@ UMLX5_REFUSES(mlx5dv_map_ah_to_qp)
 UMLX5_REFUSES_NULL(mlx5dv_sched_leaf_create)
 UMLX5_REFUSES_NULL(mlx5dv_sched_node_create)
 
-// Receive work queues, and operations of device memory.
-UMLX5_REFUSES_NULL(mlx5dv_create_wq)
+// Operations of device memory.
 UMLX5_REFUSES_NULL(mlx5dv_dm_map_op_addr)
 
 // Event queues of the program's own.

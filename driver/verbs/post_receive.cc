@@ -1,32 +1,11 @@
 // ibv_post_recv() and ibv_post_srq_recv().
 #include <cerrno>
 
+#include "driver/verbs/post_list.h"
 #include "driver/verbs/queue_objects.h"
 
 namespace umlx5::verbs {
 namespace {
-
-[[gnu::cold]] int errno_for(Refusal refusal) { return refusal == Refusal::kFull ? ENOMEM : EINVAL; }
-
-template <typename Queue>
-[[gnu::noinline]] int post_list(Queue& queue, ibv_recv_wr* requests, ibv_recv_wr** bad) {
-  Refusal refusal = Refusal::kNone;
-  ibv_recv_wr* at = requests;
-  for (; at != nullptr; at = at->next) {
-    refusal = queue.put(at->wr_id, sges_of(at->sg_list, static_cast<unsigned>(at->num_sge)));
-    if (refusal != Refusal::kNone) [[unlikely]] {
-      break;
-    }
-  }
-  if (at != requests) [[likely]] {
-    queue.publish();
-  }
-  if (refusal != Refusal::kNone) [[unlikely]] {
-    *bad = at;
-    return errno_for(refusal);
-  }
-  return 0;
-}
 
 // Quick for a single request.
 template <typename Queue>

@@ -23,6 +23,8 @@ static_assert(static_cast<int>(SendFlag::kFence) == IBV_SEND_FENCE);
 static_assert(static_cast<int>(SendFlag::kSignaled) == IBV_SEND_SIGNALED);
 static_assert(static_cast<int>(SendFlag::kSolicited) == IBV_SEND_SOLICITED);
 static_assert(static_cast<int>(SendFlag::kInline) == IBV_SEND_INLINE);
+static_assert(static_cast<int>(SendFlag::kIpChecksum) == IBV_SEND_IP_CSUM);
+static_assert(static_cast<int>(SendOpcode::kTso) == IBV_WR_TSO);
 
 // An ibv_send_wr as SendQueue reads requests.
 class VerbsRequest {
@@ -49,6 +51,15 @@ class VerbsRequest {
   std::uint32_t remote_qpn() const { return wr_->wr.ud.remote_qpn; }
   std::uint32_t remote_qkey() const { return wr_->wr.ud.remote_qkey; }
   std::uint32_t remote_srqn() const { return wr_->qp_type.xrc.remote_srqn; }
+  FrameRequest frame() const {
+    FrameRequest frame{.wr_id = wr_id(), .flags = flags(), .sges = sges()};
+    if (wr_->opcode == IBV_WR_TSO) {
+      frame.is_tso = true;
+      frame.tso_header = {static_cast<const std::byte*>(wr_->tso.hdr), wr_->tso.hdr_sz};
+      frame.tso_piece_bytes = wr_->tso.mss;
+    }
+    return frame;
+  }
   WindowBinding window() const { return window_of(*wr_->bind_mw.mw, wr_->bind_mw.rkey, wr_->bind_mw.bind_info); }
 
  private:
@@ -141,6 +152,8 @@ PostSend post_send_of(SendTransport transport, bool locked) {
       return post_of<SendTransport::kDatagram>(locked);
     case SendTransport::kDc:
       return refuse_dc;
+    case SendTransport::kRaw:
+      return post_of<SendTransport::kRaw>(locked);
     case SendTransport::kConnected:
       break;
   }

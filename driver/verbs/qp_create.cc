@@ -31,8 +31,8 @@ Expected<QpOptions> options_of(const ibv_qp_init_attr_ex& attr) {
   if ((attr.comp_mask & ~kMasks) != 0) {
     return refuse(fmt::format("comp_mask {:#x} has bits besides {:#x}", attr.comp_mask, kMasks));
   }
-  if (has(IBV_QP_INIT_ATTR_IND_TABLE) || has(IBV_QP_INIT_ATTR_RX_HASH)) {
-    return fail(EOPNOTSUPP, "QP create: receive side scaling is not supported");
+  if (has(IBV_QP_INIT_ATTR_IND_TABLE) != has(IBV_QP_INIT_ATTR_RX_HASH)) {
+    return refuse("receive side scaling needs a table of receive queues and a hash");
   }
   QpOptions options{.type = static_cast<QpType>(attr.qp_type),
                     .send_cq = attr.send_cq == nullptr ? nullptr : object_of(attr.send_cq).cq,
@@ -44,6 +44,13 @@ Expected<QpOptions> options_of(const ibv_qp_init_attr_ex& attr) {
                                  .max_recv_sge = attr.cap.max_recv_sge,
                                  .max_inline_bytes = attr.cap.max_inline_data},
                     .signal_all = attr.sq_sig_all != 0};
+  if (has(IBV_QP_INIT_ATTR_RX_HASH)) {
+    const ibv_rx_hash_conf& hash = attr.rx_hash_conf;
+    options.rss = RssOptions{.table = {static_cast<std::uint32_t>(attr.rwq_ind_tbl->ind_tbl_handle)},
+                             .function = hash.rx_hash_function,
+                             .key = {hash.rx_hash_key, hash.rx_hash_key_len},
+                             .fields = hash.rx_hash_fields_mask};
+  }
   if (has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
     options.send_operations = attr.send_ops_flags;
   }
@@ -103,6 +110,8 @@ std::optional<SendTransport> transport_of(const QpOptions& options) {
       return SendTransport::kXrc;
     case QpType::kUd:
       return options.source_qpn ? std::nullopt : std::optional(SendTransport::kDatagram);
+    case QpType::kRawPacket:
+      return options.rss ? std::nullopt : std::optional(SendTransport::kRaw);
     case QpType::kDriver:
       return options.dc_type == DcType::kDci ? std::optional(SendTransport::kDc) : std::nullopt;
     default:

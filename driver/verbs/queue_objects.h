@@ -19,6 +19,7 @@
 #include "driver/types.h"
 #include "driver/verbs/mkey_objects.h"
 #include "driver/verbs/objects.h"
+#include "driver/wq.h"
 
 namespace umlx5::verbs {
 
@@ -79,6 +80,26 @@ struct SrqObject {
 };
 inline SrqObject& object_of(ibv_srq* srq) { return containing(srq, &SrqObject::srq); }
 
+struct WqObject {
+  ibv_wq wq{};
+  ReceiveQueue* queue = nullptr;
+  QueueLock lock;  // of posting
+  Owned<Wq> native;
+};
+inline WqObject& object_of(ibv_wq* wq) { return containing(wq, &WqObject::wq); }
+
+struct RwqTableObject {
+  ibv_rwq_ind_table table{};
+  Owned<RwqTable> native;
+};
+inline RwqTableObject& object_of(ibv_rwq_ind_table* table) { return containing(table, &RwqTableObject::table); }
+
+struct FlowObject {
+  ibv_flow flow{};
+  Owned<Flow> native;
+};
+inline FlowObject& object_of(ibv_flow* flow) { return containing(flow, &FlowObject::flow); }
+
 struct QpObject;
 using PostSend = int (*)(QpObject& qp, ibv_send_wr* requests, ibv_send_wr** bad);
 
@@ -134,5 +155,13 @@ int get_srq_num(ibv_srq* srq, std::uint32_t* number);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr);
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attr);
+// raw_receive.cc
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr);
+int modify_wq(ibv_wq* wq, ibv_wq_attr* attr);
+int destroy_wq(ibv_wq* wq);
+ibv_rwq_ind_table* create_rwq_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr);
+int destroy_rwq_table(ibv_rwq_ind_table* table);
+ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr);
+int destroy_flow(ibv_flow* flow);
 
 }  // namespace umlx5::verbs

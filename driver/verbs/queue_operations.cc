@@ -19,6 +19,13 @@ void set_queue_operations(verbs_context& operations) {
   operations.modify_qp_rate_limit = modify_qp_rate_limit;
   operations.create_srq_ex = create_srq_ex;
   operations.get_srq_num = get_srq_num;
+  operations.create_wq = create_wq;
+  operations.modify_wq = modify_wq;
+  operations.destroy_wq = destroy_wq;
+  operations.create_rwq_ind_table = create_rwq_table;
+  operations.destroy_rwq_ind_table = destroy_rwq_table;
+  operations.ibv_create_flow = create_flow;
+  operations.ibv_destroy_flow = destroy_flow;
 }
 
 }  // namespace umlx5::verbs

@@ -1,4 +1,6 @@
 // ibv_wr_*() and the mlx5dv ones: requests that are built step by step.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "driver/ah.h"
@@ -136,6 +138,56 @@ void set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qpn, std::uint3
 
 void set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t srqn) { object_of(qp).builder.set_remote_srqn(srqn); }
 
+// Frames of RAW_PACKET QPs, which are begun by their opcode and built when their data comes.
+void begin_frame(ibv_qp_ex* qp) {
+  object_of(qp).builder.begin_frame({.wr_id = qp->wr_id, .flags = SendFlags::from_bits(qp->wr_flags)});
+}
+
+void begin_tso(ibv_qp_ex* qp, void* header, std::uint16_t header_bytes, std::uint16_t mss) {
+  object_of(qp).builder.begin_frame({.wr_id = qp->wr_id,
+                                     .flags = SendFlags::from_bits(qp->wr_flags),
+                                     .is_tso = true,
+                                     .tso_header = {static_cast<const std::byte*>(header), header_bytes},
+                                     .tso_piece_bytes = mss});
+}
+
+void frame_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  const Sge sge{.address = address, .length_bytes = length, .lkey = lkey};
+  object_of(qp).builder.put_frame({&sge, 1}, false);
+}
+
+void frame_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  object_of(qp).builder.put_frame(sges_of(list, count), false);
+}
+
+void frame_inline_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  std::array<Sge, wqe::kMaxDsOctowords> sges;
+  const std::size_t taken = std::min(count, sges.size());
+  for (std::size_t i = 0; i < taken; ++i) {
+    sges[i] = {.address = reinterpret_cast<std::uint64_t>(list[i].addr),
+               .length_bytes = static_cast<std::uint32_t>(std::min<std::size_t>(list[i].length, ~0u)),
+               .lkey = 0};
+  }
+  object_of(qp).builder.put_frame(std::span(sges).first(taken), true);
+}
+
+void frame_inline(ibv_qp_ex* qp, void* address, std::size_t length) {
+  const ibv_data_buf piece{.addr = address, .length = length};
+  frame_inline_list(qp, 1, &piece);
+}
+
+void set_frame_steps(ibv_qp_ex& ex) {
+  ex.wr_start = wr_start;
+  ex.wr_complete = wr_complete;
+  ex.wr_abort = wr_abort;
+  ex.wr_send = begin_frame;
+  ex.wr_send_tso = begin_tso;
+  ex.wr_set_sge = frame_sge;
+  ex.wr_set_sge_list = frame_sge_list;
+  ex.wr_set_inline_data = frame_inline;
+  ex.wr_set_inline_data_list = frame_inline_list;
+}
+
 void raw_wqe(mlx5dv_qp_ex* dv, const void* wqe) {
   QpObject& object = object_of(dv);
   object.builder.raw(static_cast<const std::byte*>(wqe), object.ex.wr_id);
@@ -214,6 +266,9 @@ void set_builders(QpObject& qp, SendTransport transport) {
       qp.dv.wr_set_dc_addr = set_dc_addr;
       qp.dv.wr_set_dc_addr_stream = set_dc_addr_stream;
       qp.dv.wr_memcpy = copy_memory;
+      break;
+    case SendTransport::kRaw:
+      set_frame_steps(qp.ex);
       break;
   }
   qp.dv.wr_raw_wqe = raw_wqe;
