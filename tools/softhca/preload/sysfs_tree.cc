@@ -176,13 +176,17 @@ Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
     return std::unexpected(devices.error());
   }
   put(fs::path(tree.root_) / "class/infiniband_verbs/abi_version", "6");
-  for (const auto& device : *devices) {
+  // The last one first: programs find the devices in the order in which a directory lists them, and one in memory begins
+  // with what is newest.
+  tree.devices_ = devices->size();
+  for (std::size_t number = devices->size(); number-- > 0;) {
+    const auto& device = (*devices)[number];
     const auto channel = source.open(device);
     if (!channel) {
       tree.remove();
       return std::unexpected(channel.error());
     }
-    put_device(tree.root_, tree.devices_++, device, **channel);
+    put_device(tree.root_, number, device, **channel);
   }
   return tree;
 }
