@@ -76,10 +76,11 @@ SendQueue::Built SendQueue::put_frame(const FrameRequest& request, const SendRin
   std::byte* const segment = wqe + wqe::ControlSegment::kBytes;
   wqe::store(segment, eth);
   const std::size_t eth_bytes = eth.wire_octowords() * wqe::kOctowordBytes;
-  constexpr std::array<std::byte, wqe::kOctowordBytes> kZeros{};
-  std::byte* const end = ring.put_bytes(segment + wqe::EthernetSegment::kInlineOffset, inlined);
-  const std::size_t used = wqe::EthernetSegment::kInlineOffset + inlined.size();
-  ring.put_bytes(end, std::span(kZeros).first(eth_bytes > used ? eth_bytes - used : 0));
+  std::byte* end = ring.put_bytes(segment + wqe::EthernetSegment::kInlineOffset, inlined);
+  for (std::size_t used = wqe::EthernetSegment::kInlineOffset + inlined.size(); used < eth_bytes; ++used) {
+    end = ring.wrapped(end);
+    *end++ = std::byte{0};
+  }
   unsigned octowords = static_cast<unsigned>((wqe::ControlSegment::kBytes + eth_bytes) / wqe::kOctowordBytes);
   std::byte* at = ring.behind(wqe, octowords * wqe::kOctowordBytes);
   std::size_t skip = request.is_tso ? 0 : inlined.size();

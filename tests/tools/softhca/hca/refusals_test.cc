@@ -305,9 +305,10 @@ TEST_F(RefusalsTest, WhatIsOfferedIsThere) {
   EXPECT_EQ(word(0x40) >> 5 & 1, 1u) << "dct";
   EXPECT_EQ(create_qp(6), kBadParam) << "a DCT has a command of its own";
   EXPECT_EQ(word(0x44) >> 14 & 1, 1u) << "memory windows (imaicl)";
-  // Not there, so not offered: alternate paths (17), on-demand paging (24), key
-  // violation counters (qkv 9, pkv 8), CQ moderation (29), rates, WQE signatures, compression.
-  EXPECT_EQ(word(0x44) & (1u << 17 | 1u << 24 | 1u << 9 | 1u << 8 | 1u << 29), 0u);
+  EXPECT_EQ(word(0x44) >> 24 & 1, 1u) << "memory on demand (pg)";
+  // Not there, so not offered: alternate paths (17), key violation counters (qkv 9, pkv 8), CQ moderation (29), rates,
+  // WQE signatures, compression.
+  EXPECT_EQ(word(0x44) & (1u << 17 | 1u << 9 | 1u << 8 | 1u << 29), 0u);
   EXPECT_EQ(word(0x3c) >> 16, 0u);
   EXPECT_EQ(word(0x40) >> 11 & 1, 0u);
   EXPECT_EQ(word(0xb4) & 1, 0u);
