@@ -20,7 +20,7 @@ namespace {
 namespace prm = umlx5::wqe::prm;
 
 // enum ibv_flow_attr_type and ibv_flow_spec_type of the verbs.
-constexpr std::uint32_t kNormal = 0, kAllDefault = 1, kMulticastDefault = 2;
+constexpr std::uint32_t kNormal = 0, kMulticastDefault = 2;  // 1: all that nobody else gets
 constexpr std::uint32_t kSpecEth = 0x20, kSpecIpv4 = 0x30, kSpecIpv6 = 0x31, kSpecIpv4Ext = 0x32, kSpecTcp = 0x40,
                         kSpecUdp = 0x41;
 constexpr std::uint16_t kLastPriority = 7;
