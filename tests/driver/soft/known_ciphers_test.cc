@@ -100,47 +100,30 @@ class KnownCiphers : public SoftTest {
 
   // What a sender encrypts arrives so at a peer without keys; what such a one sends is decrypted by who receives it,
   // and what it reads is encrypted again.
-  void expect_encrypted_wire(const XtsVector& first) {
-    const Dek dek_a(a_, first.keys), dek_b(b_, first.keys);
-    put(a_, kFrom, plain_);
-    clear(b_, kTo);
-    const auto sender = key_of(a_, kFrom, first, dek_a, true);
-    const Sge from = key_sge(*sender, 0, bytes());
-    a_.post(pair_.write(1, {&from, 1}, kTo));
-    EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
-    expect_bytes(b_, kTo, cipher_);
-
-    put(a_, kFrom, cipher_);
-    clear(b_, kTo);
-    const auto receiver = key_of(b_, kTo, first, dek_b, true);
-    write_key(pair_, a_.sge(kFrom, bytes()), *receiver);
-    expect_bytes(b_, kTo, plain_);
-
-    clear(a_, kFrom);
-    read_key(pair_, a_.sge(kFrom, bytes()), *receiver);
-    expect_bytes(a_, kFrom, cipher_);
-  }
-
+  void expect_encrypted_wire(const XtsVector& first) { expect_translated(first, true, plain_, cipher_); }
   // The other way round: memory holds what is encrypted, the wire is plain.
-  void expect_encrypted_memory(const XtsVector& first) {
+  void expect_encrypted_memory(const XtsVector& first) { expect_translated(first, false, cipher_, plain_); }
+
+  // Between what the memory behind a key holds and what is on the wire, in all three directions.
+  void expect_translated(const XtsVector& first, bool encrypts_wire, const Bytes& in_memory, const Bytes& on_wire) {
     const Dek dek_a(a_, first.keys), dek_b(b_, first.keys);
-    put(a_, kFrom, cipher_);
+    put(a_, kFrom, in_memory);
     clear(b_, kTo);
-    const auto sender = key_of(a_, kFrom, first, dek_a, false);
+    const auto sender = key_of(a_, kFrom, first, dek_a, encrypts_wire);
     const Sge from = key_sge(*sender, 0, bytes());
     a_.post(pair_.write(1, {&from, 1}, kTo));
     EXPECT_EQ(text(a_.wait_sends(1)), "1 ok");
-    expect_bytes(b_, kTo, plain_);
+    expect_bytes(b_, kTo, on_wire);
 
-    put(a_, kFrom, plain_);
+    put(a_, kFrom, on_wire);
     clear(b_, kTo);
-    const auto receiver = key_of(b_, kTo, first, dek_b, false);
+    const auto receiver = key_of(b_, kTo, first, dek_b, encrypts_wire);
     write_key(pair_, a_.sge(kFrom, bytes()), *receiver);
-    expect_bytes(b_, kTo, cipher_);
+    expect_bytes(b_, kTo, in_memory);
 
     clear(a_, kFrom);
     read_key(pair_, a_.sge(kFrom, bytes()), *receiver);
-    expect_bytes(a_, kFrom, plain_);
+    expect_bytes(a_, kFrom, on_wire);
   }
 
   Pair pair_{key_pair_options(GetParam())};
