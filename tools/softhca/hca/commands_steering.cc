@@ -76,6 +76,16 @@ Refusal find_table(Device& device, const Request& request, std::uint8_t type, st
   return find(request, device.steering.tables, id, Syndrome::kNoSuchFlowTable, table);
 }
 
+// The group that `in` names, and its table.
+template <typename In>
+Refusal find_group(Device& device, const Request& request, const In& in, FlowTable*& table, const FlowGroup*& group) {
+  if (const Refusal refusal = find_table(device, request, in.table_type, in.table_id, table)) {
+    return refusal;
+  }
+  group = table->groups.find(in.group_id);
+  return group != nullptr ? Refusal{} : bad_resource(Syndrome::kNoSuchFlowGroup);
+}
+
 Refusal find_destination(Device& device, const Request& request, const FlowTable& from,
                          const prm::FlowDestination& destination) {
   if (destination.type == prm::kFlowToTir) {
@@ -327,12 +337,9 @@ Refusal create_flow_group(Device& device, const Request& request) {
 Refusal destroy_flow_group(Device& device, const Request& request) {
   const auto in = request.as<prm::FlowTableIn>();
   FlowTable* table = nullptr;
-  if (const Refusal refusal = find_table(device, request, in.table_type, in.table_id, table)) {
+  const FlowGroup* group = nullptr;
+  if (const Refusal refusal = find_group(device, request, in, table, group)) {
     return refusal;
-  }
-  const FlowGroup* const group = table->groups.find(in.group_id);
-  if (group == nullptr) {
-    return bad_resource(Syndrome::kNoSuchFlowGroup);
   }
   if (std::ranges::any_of(table->entries, [&](const FlowEntry& entry) { return entry.group == group; })) {
     return bad_resource_state(Syndrome::kFlowTableInUse);
@@ -344,12 +351,9 @@ Refusal destroy_flow_group(Device& device, const Request& request) {
 Refusal set_flow_table_entry(Device& device, const Request& request) {
   const auto in = request.as<prm::SetFlowEntryIn>();
   FlowTable* table = nullptr;
-  if (const Refusal refusal = find_table(device, request, in.table_type, in.table_id, table)) {
+  const FlowGroup* group = nullptr;
+  if (const Refusal refusal = find_group(device, request, in, table, group)) {
     return refusal;
-  }
-  const FlowGroup* const group = table->groups.find(in.group_id);
-  if (group == nullptr) {
-    return bad_resource(Syndrome::kNoSuchFlowGroup);
   }
   if (in.flow_index < group->start || in.flow_index > group->end) {
     return bad_index(Syndrome::kFlowIndex);
