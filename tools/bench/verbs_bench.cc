@@ -1,130 +1,42 @@
 // What the calls of the data path cost, through whatever libibverbs and libmlx5 the program finds: run it once on the
 // stock libraries and once on others, and compare (bench.py does).
-//
-// The device is a software one whose thread is held while a call is measured, and its memory is plain memory: nothing
-// here says anything about PCIe, write-combining buffers or a real adapter.
-//
-// With --instructions N nothing is timed: under `valgrind --tool=callgrind` each case writes the instructions of N
-// operations to a file of its own.
 #include <benchmark/benchmark.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
-#include <linux/filter.h>
-#include <linux/futex.h>
-#include <linux/seccomp.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#include <valgrind/callgrind.h>
 
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <functional>
-#include <iterator>
-#include <string>
-#include <thread>
+#include <memory>
 #include <vector>
 
+#include "tools/bench/harness.h"
+
+namespace umlx5::bench {
 namespace {
 
-constexpr std::uint32_t kQueue = 4096;  // requests in a batch; the queues hold more
-constexpr std::uint32_t kBatches = 30;  // in a repetition
-constexpr std::uint32_t kList = 32;
-constexpr std::size_t kInline = 32;
-
-[[noreturn]] void die(const char* what) {
-  std::fprintf(stderr, "verbs_bench: %s: %s\n", what, std::strerror(errno));
-  std::exit(1);
+ibv_cq_ex* make_cq(ibv_context* context) {
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = 2 * kQueue;
+  attr.wc_flags = IBV_WC_STANDARD_FLAGS;
+  ibv_cq_ex* const cq = ibv_create_cq_ex(context, &attr);
+  if (cq == nullptr) {
+    die("CQ");
+  }
+  return cq;
 }
 
-// Without userfaultfd the software device looks for doorbells now and then, instead of sleeping with the registers
-// protected: held while it sleeps so, it would let the first doorbell wait for ever.
-void deny_userfaultfd() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{.len = std::size(program), .filter = program};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
-    die("userfaultfd cannot be denied");
-  }
-}
-
-// Holds every other thread of the process in a signal handler.
-class OthersHeld {
- public:
-  OthersHeld() {
-    struct sigaction action {};
-    action.sa_handler = &hold;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, nullptr);
-    held_.store(0);
-    released_.store(0);
-    int others = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-      const pid_t thread = std::stoi(entry.path().filename().string());
-      if (thread != ::gettid() && syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1) == 0) {
-        ++others;
-      }
-    }
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (held_.load() != others) {
-      if (std::chrono::steady_clock::now() > limit) {
-        die("the device's thread cannot be held");
-      }
-      std::this_thread::yield();
-    }
-  }
-  ~OthersHeld() {
-    released_.store(1);
-    syscall(SYS_futex, &released_, FUTEX_WAKE_PRIVATE, 1000, nullptr, nullptr, 0);
-    while (held_.load() != 0) {
-      std::this_thread::yield();
-    }
-  }
-  OthersHeld(const OthersHeld&) = delete;
-  OthersHeld& operator=(const OthersHeld&) = delete;
-
- private:
-  static void hold(int) {
-    const int before = errno;
-    held_.fetch_add(1);
-    while (released_.load() == 0) {
-      syscall(SYS_futex, &released_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
-    }
-    held_.fetch_sub(1);
-    errno = before;
-  }
-  static inline std::atomic<int> held_{0}, released_{0};
-};
-
-// An RC queue pair that is connected to itself, and its CQ.
+// An RC queue pair that is connected to itself.
 class Loop {
  public:
-  Loop(ibv_context* context, ibv_pd* pd) : context_(context) {
-    ibv_cq_init_attr_ex cq_attr{};
-    cq_attr.cqe = 2 * kQueue;
-    cq_attr.wc_flags = IBV_WC_STANDARD_FLAGS;
-    extended_cq = ibv_create_cq_ex(context, &cq_attr);
-    if (extended_cq == nullptr) {
-      die("CQ");
-    }
-    cq = ibv_cq_ex_to_cq(extended_cq);
+  Loop(ibv_context* context, ibv_pd* pd, ibv_cq_ex* completions, std::uint32_t requests)
+      : extended_cq(completions), cq(ibv_cq_ex_to_cq(completions)), context_(context) {
     ibv_qp_init_attr_ex attr{};
     attr.send_cq = attr.recv_cq = cq;
-    attr.cap = {.max_send_wr = kQueue + kList,
-                .max_recv_wr = kQueue + kList,
+    attr.cap = {.max_send_wr = requests,
+                .max_recv_wr = requests,
                 .max_send_sge = 1,
                 .max_recv_sge = 1,
                 .max_inline_data = kInline};
@@ -193,7 +105,7 @@ ibv_context* open_device() {
   ibv_device** const devices = ibv_get_device_list(nullptr);
   ibv_context* const context = devices == nullptr || devices[0] == nullptr ? nullptr : ibv_open_device(devices[0]);
   if (context == nullptr) {
-    die("no device");
+    die("no device", "none is listed, or it does not open");
   }
   ibv_free_device_list(devices);
   return context;
@@ -205,11 +117,12 @@ struct Rig {
   ibv_pd* pd = ibv_alloc_pd(context);
   alignas(4096) std::array<std::byte, 4096> memory{};
   ibv_mr* region = ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  Loop poster{context, pd};
-  Loop completer{context, pd};
-  ibv_sge sge{};
+  Loop poster{context, pd, make_cq(context), kQueue + kList};
+  Loop completer{context, pd, make_cq(context), kQueue + kList};
+  std::vector<std::unique_ptr<Loop>> many;
 
-  ibv_send_wr write(std::size_t bytes, unsigned flags) {
+  // A request with `sge` for its only piece.
+  ibv_send_wr write(ibv_sge& sge, std::size_t bytes, unsigned flags) {
     ibv_send_wr wr{};
     wr.opcode = IBV_WR_RDMA_WRITE;
     wr.send_flags = flags;
@@ -220,6 +133,18 @@ struct Rig {
            .lkey = region->lkey};
     wr.wr.rdma = {.remote_addr = sge.addr + 2048, .rkey = region->rkey};
     return wr;
+  }
+
+  // Of kManyQps queue pairs, what is posted is forgotten; makes them at first.
+  void connect_many() {
+    constexpr std::uint32_t kRequests = 2 * kList;
+    ibv_cq_ex* const cq = many.empty() ? make_cq(context) : nullptr;
+    while (many.size() < kManyQps) {
+      many.push_back(std::make_unique<Loop>(context, pd, cq, kRequests));
+    }
+    for (auto& loop : many) {
+      loop->connect();
+    }
   }
 
   // Puts `count` CQEs in front of the poller, as the device would.
@@ -243,19 +168,20 @@ struct Rig {
     if (mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) != 0 || view_.cqe_size != 64) {
       die("mlx5dv_init_obj");
     }
-    ibv_send_wr wr = write(8, IBV_SEND_SIGNALED);
+    ibv_sge sge;
+    ibv_send_wr wr = write(sge, 8, IBV_SEND_SIGNALED);
     completer.post(wr);
     const auto* const entry = static_cast<volatile std::uint8_t*>(view_.buf);
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (entry[63] >> 4 == 0xf) {
       if (std::chrono::steady_clock::now() > limit) {
-        die("no completion");
+        die("no completion", "60 s have passed");
       }
     }
     std::memcpy(cqe_.data(), view_.buf, 64);
     ibv_wc wc{};
     if (ibv_poll_cq(completer.cq, 1, &wc) != 1 || wc.status != IBV_WC_SUCCESS) {
-      die("the first request failed");
+      die("the first request failed", ibv_wc_status_str(wc.status));
     }
     produced_ = 1;
   }
@@ -270,15 +196,9 @@ Rig& rig() {
   return *rig;
 }
 
-// A case posts or polls `operations` times, after `prepare`.
-struct Case {
-  const char* name;
-  std::function<void()> prepare;
-  std::function<void(std::uint32_t operations)> run;
-};
-
 void post_each(unsigned flags, std::size_t bytes, std::uint32_t operations) {
-  ibv_send_wr wr = rig().write(bytes, flags);
+  ibv_sge sge;
+  ibv_send_wr wr = rig().write(sge, bytes, flags);
   ibv_send_wr* bad = nullptr;
   ibv_qp* const qp = rig().poster.qp;
   for (std::uint32_t i = 0; i < operations; ++i) {
@@ -289,18 +209,52 @@ void post_each(unsigned flags, std::size_t bytes, std::uint32_t operations) {
   }
 }
 
-void post_lists(std::uint32_t operations) {
-  std::array<ibv_send_wr, kList> list;
-  for (std::uint32_t i = 0; i < kList; ++i) {
-    list[i] = rig().write(64, i + 1 == kList ? unsigned{IBV_SEND_SIGNALED} : 0u);
-    list[i].next = i + 1 == kList ? nullptr : &list[i + 1];
+class RequestList {
+ public:
+  explicit RequestList(unsigned last_flags) {
+    for (std::uint32_t i = 0; i < kList; ++i) {
+      requests_[i] = rig().write(sge_, 64, i + 1 == kList ? last_flags : 0u);
+      requests_[i].next = i + 1 == kList ? nullptr : &requests_[i + 1];
+    }
   }
-  ibv_send_wr* bad = nullptr;
-  ibv_qp* const qp = rig().poster.qp;
-  for (std::uint32_t i = 0; i < operations; i += kList) {
-    if (ibv_post_send(qp, list.data(), &bad) != 0) {
+  void post_to(ibv_qp* qp) {
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(qp, requests_.data(), &bad) != 0) {
       die("ibv_post_send");
     }
+  }
+
+ private:
+  ibv_sge sge_{};
+  std::array<ibv_send_wr, kList> requests_;
+};
+
+void post_lists(std::uint32_t operations) {
+  RequestList list(IBV_SEND_SIGNALED);
+  ibv_qp* const qp = rig().poster.qp;
+  for (std::uint32_t i = 0; i < operations; i += kList) {
+    list.post_to(qp);
+  }
+}
+
+void post_round_robin(std::uint32_t operations) {
+  const auto& many = rig().many;
+  ibv_sge sge;
+  ibv_send_wr wr = rig().write(sge, 64, 0);
+  ibv_send_wr* bad = nullptr;
+  for (std::uint32_t i = 0; i < operations; ++i) {
+    wr.wr_id = i;
+    if (ibv_post_send(many[i % kManyQps]->qp, &wr, &bad) != 0) {
+      die("ibv_post_send");
+    }
+  }
+}
+
+void post_lists_round_robin(std::uint32_t operations) {
+  const auto& many = rig().many;
+  RequestList list(0);
+  for (std::uint32_t i = 0; i < operations / kList; ++i) {
+    list.post_to(many[i % kManyQps]->qp);
   }
 }
 
@@ -365,56 +319,33 @@ void poll_extended(std::uint32_t operations) {
   }
 }
 
-std::vector<Case> cases() {
+std::vector<Case> make_cases() {
   const auto reconnect = [] { rig().poster.connect(); };
+  const auto reconnect_many = [] { rig().connect_many(); };
   const auto fill = [] { rig().fill_cq(kQueue); };
+  const auto post = [](std::uint32_t n) { post_each(IBV_SEND_SIGNALED, 64, n); };
   return {
-      {"post_send", reconnect, [](std::uint32_t n) { post_each(IBV_SEND_SIGNALED, 64, n); }},
-      {"post_send_inline", reconnect,
-       [](std::uint32_t n) { post_each(IBV_SEND_SIGNALED | IBV_SEND_INLINE, kInline, n); }},
-      {"post_send_list", reconnect, post_lists},
-      {"wr_steps", reconnect, post_in_steps},
-      {"post_recv", reconnect, post_receives},
-      {"poll_cq", fill, poll},
-      {"start_poll", fill, poll_extended},
+      {.name = "post_send", .prepare = reconnect, .run = post},
+      {.name = "post_send_inline",
+       .prepare = reconnect,
+       .run = [](std::uint32_t n) { post_each(IBV_SEND_SIGNALED | IBV_SEND_INLINE, kInline, n); }},
+      {.name = "post_send_list", .prepare = reconnect, .run = post_lists},
+      {.name = "wr_steps", .prepare = reconnect, .run = post_in_steps},
+      {.name = "post_recv", .prepare = reconnect, .run = post_receives},
+      {.name = "poll_cq", .prepare = fill, .run = poll},
+      {.name = "start_poll", .prepare = fill, .run = poll_extended},
+      {.name = "two_threads", .prepare = reconnect, .run = post, .on_two_threads = true},
+      {.name = "cold", .prepare = reconnect, .run = post, .operations = kColdPosts, .on_cold_caches = true},
+      {.name = "many_qps", .prepare = reconnect_many, .run = post_round_robin, .batches = 8},
+      {.name = "many_qps_list",
+       .prepare = reconnect_many,
+       .run = post_lists_round_robin,
+       .operations = kManyQps * kList,
+       .batches = 8},
   };
 }
 
-void measure(benchmark::State& state, const Case& measured) {
-  for ([[maybe_unused]] auto _ : state) {
-    measured.prepare();
-    const OthersHeld held;
-    const auto begin = std::chrono::steady_clock::now();
-    measured.run(kQueue);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    state.SetIterationTime(took.count());
-  }
-  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kQueue);
-}
-
-// Other threads run meanwhile: callgrind is to count threads apart.
-void count_instructions(std::uint32_t operations) {
-  for (const Case& counted : cases()) {
-    counted.prepare();
-    counted.run(kList);  // binds symbols, faults pages in
-    CALLGRIND_ZERO_STATS;
-    counted.run(operations);
-    CALLGRIND_DUMP_STATS_AT(counted.name);
-  }
-}
-
 }  // namespace
+}  // namespace umlx5::bench
 
-int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--instructions") == 0) {
-    count_instructions(static_cast<std::uint32_t>(std::atoi(argv[2])) / kList * kList);
-    return 0;
-  }
-  deny_userfaultfd();
-  benchmark::Initialize(&argc, argv);
-  for (const Case& measured : cases()) {
-    benchmark::RegisterBenchmark(measured.name, measure, measured)->UseManualTime()->Iterations(kBatches);
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  std::_Exit(0);  // queue pairs with work in them go with the process
-}
+int main(int argc, char** argv) { return umlx5::bench::run(argc, argv, umlx5::bench::make_cases); }
