@@ -56,16 +56,4 @@ std::string_view to_string(L3Type type) {
   return "reserved";
 }
 
-std::string_view to_string(MiniCqeFormat format) {
-  switch (format) {
-    case MiniCqeFormat::kRxHash:
-      return "rx-hash";
-    case MiniCqeFormat::kChecksum:
-      return "checksum";
-    case MiniCqeFormat::kChecksumStrideIndex:
-      return "checksum-and-stride-index";
-  }
-  return "reserved";
-}
-
 }  // namespace umlx5::wqe

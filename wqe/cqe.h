@@ -2,7 +2,7 @@
 //
 // A CQE is 64 bytes. On a queue of 128-byte entries it is the second half of the entry; the first half is room for
 // 64 bytes of scattered data. Source: mlx5dv.h struct mlx5_cqe64, mlx5_err_cqe; Linux include/linux/mlx5/device.h for
-// the fields mlx5dv.h reserves and for mini CQEs; signature errors: rdma-core providers/mlx5/wqe.h.
+// the fields mlx5dv.h reserves; signature errors: rdma-core providers/mlx5/wqe.h. Compressed CQEs: mini_cqe.h.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ enum class CqeFormat : std::uint8_t {
   kNone = 0,
   kInline32 = 1,    // 32 data bytes replace the CQE's first 32
   kInline64 = 2,    // 64 data bytes in the first half of a 128-byte entry
-  kCompressed = 3,  // title of an array of mini CQEs
+  kCompressed = 3,  // title of compressed CQEs; in the enhanced layout a block of mini CQEs
 };
 std::string_view to_string(CqeFormat format);
 
@@ -199,38 +199,5 @@ struct SignatureErrorCqe {
 };
 static_assert(layout_is_valid<SignatureErrorCqe>());
 static_assert(offset_bits_of(&SignatureErrorCqe::mkey) == 36 * 8);
-
-// Mini CQEs: a title CQE of format kCompressed says in byte_count how many completions it stands for; their mini CQEs
-// follow, eight to a 64-byte slot. The CQ's response format says which of the first word's meanings holds.
-inline constexpr std::size_t kMiniCqeBytes = 8;
-inline constexpr std::size_t kMiniCqesPerSlot = 8;
-
-enum class MiniCqeFormat : std::uint8_t { kRxHash = 0, kChecksum = 1, kChecksumStrideIndex = 3 };
-std::string_view to_string(MiniCqeFormat format);
-
-struct MiniCqe {
-  std::uint32_t hash_or_checksum_stride{};  // rx hash; or checksum 31:16, stride index 15:0
-  std::uint32_t byte_count{};
-
-  static constexpr std::string_view kName = "mini-cqe";
-  static constexpr std::size_t kBytes = kMiniCqeBytes;
-  static constexpr auto kFields = Fields{Field{"info", &MiniCqe::hash_or_checksum_stride, bytes(0, 4)},
-                                         Field{"bytes", &MiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
-};
-static_assert(layout_is_valid<MiniCqe>());
-
-struct RequesterMiniCqe {
-  std::uint16_t wqe_counter{};
-  SendOpcode send_opcode{};
-  std::uint32_t byte_count{};
-
-  static constexpr std::string_view kName = "mini-cqe";
-  static constexpr std::size_t kBytes = kMiniCqeBytes;
-  static constexpr auto kFields =
-      Fields{Field{"wqe_counter", &RequesterMiniCqe::wqe_counter, bytes(0, 2), Format::kDecimal},
-             Field{"send_opcode", &RequesterMiniCqe::send_opcode, bytes(2, 1), Format::kName},
-             Field{"bytes", &RequesterMiniCqe::byte_count, bytes(4, 4), Format::kDecimal}};
-};
-static_assert(layout_is_valid<RequesterMiniCqe>());
 
 }  // namespace umlx5::wqe

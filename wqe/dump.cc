@@ -285,6 +285,25 @@ std::string dump_cqe(std::span<const std::byte> entry) {
   return printer.take();
 }
 
+std::string dump_mini_cqes(std::span<const std::byte> entry, MiniCqeFormat format, CqeOpcode title_opcode) {
+  Printer printer(entry);
+  if (entry.size() != kCqeBytes && entry.size() != kLargeCqeBytes) {
+    printer.title(fmt::format("not an entry of mini CQEs: {} bytes, not 64 or 128", entry.size()));
+    printer.hex(entry.size());
+    return printer.take();
+  }
+  const bool of_requester = title_opcode == CqeOpcode::kRequester;
+  printer.title(fmt::format("mini CQEs, {}", of_requester ? "of requests" : to_string(format)));
+  if (const std::size_t offset = cqe_offset(entry.size()); offset != 0) {
+    printer.text("(unused half)", offset);
+  }
+  while (of_requester                       ? printer.segment<RequesterMiniCqe>()
+         : format == MiniCqeFormat::kRxHash ? printer.segment<HashMiniCqe>()
+                                            : printer.segment<ChecksumMiniCqe>()) {
+  }
+  return printer.take();
+}
+
 std::string dump_eqe(std::span<const std::byte> entry) {
   Printer printer(entry);
   if (entry.size() != Eqe::kBytes) {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "wqe/cqe.h"
+#include "wqe/mini_cqe.h"
 #include "wqe/send_wqe.h"
 
 namespace umlx5::wqe {
@@ -20,6 +22,9 @@ std::string dump_receive_wqe(std::span<const std::byte> wqe, ReceivePrefix prefi
 
 // An entry of a completion queue, 64 or 128 bytes; errors are explained.
 std::string dump_cqe(std::span<const std::byte> entry);
+
+// The mini CQEs of an entry of compressed completions, 64 or 128 bytes, as `format` and the title's opcode say.
+std::string dump_mini_cqes(std::span<const std::byte> entry, MiniCqeFormat format, CqeOpcode title_opcode);
 
 // An entry of an event queue, 64 bytes.
 std::string dump_eqe(std::span<const std::byte> entry);

@@ -9,6 +9,7 @@
 #include "wqe/cqe.h"
 #include "wqe/dump.h"
 #include "wqe/eqe.h"
+#include "wqe/mini_cqe.h"
 
 namespace {
 
@@ -38,13 +39,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     }
   }
+  for (const MiniCqeFormat format :
+       {MiniCqeFormat::kRxHash, MiniCqeFormat::kChecksum, MiniCqeFormat::kChecksumStrideIndex}) {
+    for (const CqeOpcode opcode : {CqeOpcode::kRequester, CqeOpcode::kResponderSend}) {
+      if (dump_mini_cqes(bytes, format, opcode).empty() ||
+          dump_mini_cqes(bytes.first(bytes.size() < kCqeBytes ? bytes.size() : kCqeBytes), format, opcode).empty()) {
+        std::abort();
+      }
+    }
+  }
   if (dump_eqe(bytes.first(bytes.size() < Eqe::kBytes ? bytes.size() : Eqe::kBytes)).empty()) {
     std::abort();
   }
   check_round_trip<Cqe>(bytes);
   check_round_trip<ErrorCqe>(bytes);
   check_round_trip<SignatureErrorCqe>(bytes);
-  check_round_trip<MiniCqe>(bytes);
+  check_round_trip<HashMiniCqe>(bytes);
+  check_round_trip<ChecksumMiniCqe>(bytes);
+  check_round_trip<RequesterMiniCqe>(bytes);
+  check_round_trip<MiniCqeBlockTail>(bytes);
   check_round_trip<Eqe>(bytes);
   return 0;
 }

@@ -164,13 +164,6 @@ TEST(SignatureErrorCqe, Bytes) {
   EXPECT_EQ(cqe.opcode, CqeOpcode::kSignatureError);
 }
 
-TEST(MiniCqe, Bytes) {
-  EXPECT_EQ(hex(stored(MiniCqe{.hash_or_checksum_stride = 0x12345678, .byte_count = 64})), "12345678 00000040");
-  EXPECT_EQ(hex(stored(RequesterMiniCqe{.wqe_counter = 9, .send_opcode = SendOpcode::kSend, .byte_count = 64})),
-            "00090a00 00000040");
-  EXPECT_EQ(kMiniCqesPerSlot * kMiniCqeBytes, kCqeBytes);
-}
-
 TEST(Names, CqeEnums) {
   std::set<std::string_view> names;
   for (const int value : {0, 1, 2, 3, 4, 5, 6, 12, 13, 14, 15}) {
@@ -185,7 +178,6 @@ TEST(Names, CqeEnums) {
   EXPECT_EQ(to_string(CqeFormat::kInline64), "inline-64");
   EXPECT_EQ(to_string(CqeFormat::kCompressed), "compressed");
   EXPECT_EQ(to_string(L3Type{3}), "reserved");
-  EXPECT_EQ(to_string(MiniCqeFormat::kChecksumStrideIndex), "checksum-and-stride-index");
 }
 
 struct SyndromeCase {

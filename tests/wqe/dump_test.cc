@@ -127,6 +127,27 @@ TEST(DumpCqe, InlineDataAndTitles) {
   EXPECT_NE(dump_cqe(fresh).find("  the device has not written this entry\n"), std::string::npos);
 }
 
+TEST(DumpMiniCqes, AsTheTitleAndTheFormatSay) {
+  std::vector<std::byte> entry = unhex("00030800 00000000 00091000 00000200");
+  entry.resize(64);
+  EXPECT_EQ(dump_mini_cqes(entry, MiniCqeFormat::kRxHash, CqeOpcode::kRequester)
+                .find("mini CQEs, of requests\n"
+                      "  +0x000 mini-cqe{wqe_counter=3 send_opcode=RDMA_WRITE(0x8)}\n"
+                      "  +0x008 mini-cqe{wqe_counter=9 send_opcode=RDMA_READ(0x10) bytes=512}\n"),
+            0u);
+  EXPECT_EQ(dump_mini_cqes(entry, MiniCqeFormat::kRxHash, CqeOpcode::kResponderSend)
+                .find("mini CQEs, rx-hash\n  +0x000 mini-cqe{rx_hash=0x30800}\n"),
+            0u);
+  entry.insert(entry.begin(), 64, std::byte{0xee});
+  EXPECT_EQ(dump_mini_cqes(entry, MiniCqeFormat::kChecksumStrideIndex, CqeOpcode::kResponderSend)
+                .find("mini CQEs, checksum-and-stride-index\n"
+                      "  +0x000 (unused half)\n"
+                      "  +0x040 mini-cqe{checksum=0x3 stride_index=2048}\n"),
+            0u);
+  EXPECT_EQ(dump_mini_cqes(unhex("0000"), MiniCqeFormat::kRxHash, CqeOpcode::kRequester),
+            "not an entry of mini CQEs: 2 bytes, not 64 or 128\n  +0x000 0000\n");
+}
+
 TEST(DumpCqe, SignatureErrorInWords) {
   const auto bytes = unhex(
       "00000000 00000000 00000000 00000000 0000aaaa 0000bbbb 00000001 00000002 "

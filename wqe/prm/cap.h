@@ -193,8 +193,13 @@ struct GeneralCapabilities {
   std::uint32_t num_of_uars_per_page{};
   std::uint8_t log_max_dci_stream_channels{};
   std::uint8_t log_max_dci_errored_streams{};
+  bool enhanced_cqe_compression{};
+  bool mini_cqe_resp_stride_index{};
   bool cqe_128_always{};
+  bool cqe_compression_128{};
   bool cqe_compression{};
+  std::uint16_t cqe_compression_timeout{};  // microseconds
+  std::uint16_t cqe_compression_max_num{};  // completions of one session
   std::uint8_t native_port_num{};
   std::uint32_t uctx_cap{};
   bool dma_mmo_qp{};  // memory-to-memory operations on queue pairs whose context says so
@@ -314,8 +319,13 @@ struct GeneralCapabilities {
             Format::kDecimal},
       Field{"log_max_dci_errored_streams", &GeneralCapabilities::log_max_dci_errored_streams, bits(0xb0, 12, 8),
             Format::kDecimal},
+      Field{"enhanced_cqe_compression", &GeneralCapabilities::enhanced_cqe_compression, bits(0xb4, 15, 15)},
+      Field{"mini_cqe_resp_stride_index", &GeneralCapabilities::mini_cqe_resp_stride_index, bits(0xb4, 3, 3)},
       Field{"cqe_128_always", &GeneralCapabilities::cqe_128_always, bits(0xb4, 2, 2)},
+      Field{"cqe_compression_128", &GeneralCapabilities::cqe_compression_128, bits(0xb4, 1, 1)},
       Field{"cqe_compression", &GeneralCapabilities::cqe_compression, bits(0xb4, 0, 0)},
+      Field{"cqe_compression_timeout", &GeneralCapabilities::cqe_compression_timeout, bytes(0xb8, 2), Format::kDecimal},
+      Field{"cqe_compression_max_num", &GeneralCapabilities::cqe_compression_max_num, bytes(0xba, 2), Format::kDecimal},
       Field{"native_port_num", &GeneralCapabilities::native_port_num, bits(0xc0, 23, 16), Format::kDecimal},
       Field{"uctx_cap", &GeneralCapabilities::uctx_cap, bytes(0xd4, 4)},
       Field{"dma_mmo_qp", &GeneralCapabilities::dma_mmo_qp, bits(0xe8, 23, 23)}};
