@@ -35,6 +35,9 @@ class CompletionRing {
 
   // The CQE of the entry at free-running index `index`.
   std::byte* cqe(std::uint32_t index) const { return first_cqe_ + (std::size_t{index & mask_} << log_entry_bytes_); }
+  std::uint32_t slot_of(const std::byte* cqe) const {  // of a pointer that cqe() gave
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(cqe - first_cqe_) >> log_entry_bytes_);
+  }
   std::byte* entry(std::uint32_t index) const { return ring_ + (std::size_t{index & mask_} << log_entry_bytes_); }
 
   // Opcode, format and owner of the entry at `index`, loaded so that nothing after it is loaded earlier.

@@ -26,6 +26,29 @@ Error explained(Error error, const std::string& prefix) {
   return error;
 }
 
+// As the stock driver and the kernel together: EINVAL where the device has none of the formats, or more than one is
+// asked.
+Expected<std::optional<wqe::MiniCqeFormat>> mini_format_of(const CqOptions& options,
+                                                           const mlx5_ib_cqe_comp_caps& caps) {
+  if (options.compression == 0) {
+    return std::nullopt;
+  }
+  if (caps.max_num == 0 || (options.compression & caps.supported_format) == 0) {
+    return fail(EINVAL, fmt::format("CQ create: compression format {:#x}; the device has {:#x} (cqe_comp_caps)",
+                                    options.compression, caps.max_num == 0 ? 0 : caps.supported_format));
+  }
+  switch (options.compression) {
+    case MLX5_IB_CQE_RES_FORMAT_HASH:
+      return wqe::MiniCqeFormat::kRxHash;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM:
+      return wqe::MiniCqeFormat::kChecksum;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX:
+      return wqe::MiniCqeFormat::kChecksumStrideIndex;
+    default:
+      return fail(EINVAL, fmt::format("CQ create: compression formats {:#x}; one at a time", options.compression));
+  }
+}
+
 }  // namespace
 
 Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
@@ -39,6 +62,10 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   if (options.entries > state.attributes.max_cqe) {
     return fail(EINVAL, fmt::format("CQ create: {} entries; at most {} (device's max_cqe)", options.entries,
                                     state.attributes.max_cqe));
+  }
+  const auto mini_format = mini_format_of(options, state.query.driver.base.cqe_comp_caps);
+  if (!mini_format) {
+    return std::unexpected(mini_format.error());
   }
   const auto ring_entries = plan_cq(options.entries);
   if (!ring_entries) {
@@ -92,6 +119,7 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   cq->lock_ = options.lock;
   cq->user_ = options.user;
   cq->has_many_pollers_ = options.many_pollers;
+  cq->mini_format_ = *mini_format;
   cq->queues_ = &state.queues;
   cq->number_offset_ = state.cqes_carry_user_index() ? Cq::kUserIndexOffset : Cq::kQpnOffset;
   cq->null_lkey_ = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY) != 0
@@ -141,18 +169,27 @@ void Cq::arm(Arm what) {
                      cqn_);
 }
 
+// The index behind what the device has written; none of it is compressed any more.
+std::uint32_t Cq::written_index() const {
+  std::uint32_t index = consumer_index_;
+  for (; index - consumer_index_ < ring_.entries(); ++index) {
+    const std::uint8_t op_own = ring_.op_own(index);
+    if (!ring_.is_ready(index, op_own)) {
+      break;
+    }
+    expand(ring_.cqe(index), op_own);
+  }
+  return index;
+}
+
 // Slides the entries that stay toward the producer, over those that go, and moves the consumer index behind the gap.
 template <typename IsGone>
 void Cq::forget_if(IsGone is_gone) {
   if (is_left_to_program_) {
     return;
   }
-  std::uint32_t producer = consumer_index_;
-  while (producer - consumer_index_ < ring_.entries() && ring_.is_ready(producer)) {
-    ++producer;
-  }
   std::uint32_t gone = 0;
-  for (std::uint32_t index = producer; index != consumer_index_;) {
+  for (std::uint32_t index = written_index(); index != consumer_index_;) {
     --index;
     if (is_gone(ring_.cqe(index))) {
       ++gone;
@@ -254,10 +291,7 @@ Expected<void> Cq::resize(std::uint32_t entries) {
   if (!ring_entries) {
     return std::unexpected(explained(ring_entries.error(), name));
   }
-  std::uint32_t waiting = 0;
-  while (waiting < ring_.entries() && ring_.is_ready(consumer_index_ + waiting)) {
-    ++waiting;
-  }
+  const std::uint32_t waiting = written_index() - consumer_index_;
   if (waiting >= *ring_entries) {
     return fail(EINVAL, fmt::format("{}: {} entries do not hold the {} completions that wait", name, entries, waiting));
   }
@@ -298,12 +332,9 @@ Expected<void> Cq::moderate(std::uint16_t count, std::uint16_t period_us) {
 std::optional<std::uint32_t> Cq::find_resize() const {
   constexpr int kTries = 1000;
   for (int tries = 0; tries < kTries; ++tries) {
-    for (std::uint32_t index = consumer_index_; index - consumer_index_ < ring_.entries(); ++index) {
-      const std::uint8_t op_own = ring_.op_own(index);
-      if (!ring_.is_ready(index, op_own)) {
-        break;
-      }
-      if (wqe::cqe_opcode(op_own) == wqe::CqeOpcode::kResize) {
+    const std::uint32_t end = written_index();
+    for (std::uint32_t index = consumer_index_; index != end; ++index) {
+      if (wqe::cqe_opcode(ring_.op_own(index)) == wqe::CqeOpcode::kResize) {
         return index;
       }
     }

@@ -20,6 +20,7 @@
 #include "uapi/cq.h"
 #include "uapi/error.h"
 #include "uapi/file_descriptor.h"
+#include "wqe/mini_cqe.h"
 
 namespace umlx5 {
 
@@ -57,9 +58,11 @@ struct CqOptions {
   bool timestamps = false;            // tells the kernel that they are wanted; CQEs of these devices always have them
   bool real_time_timestamps = false;  // nanoseconds of the device's real-time clock instead of its cycles
   bool pad_large_cqes = false;        // 128-byte CQEs: written whole
-  std::uint8_t compression = 0;       // mlx5dv_cqe_comp_res_format; 0: none. poll() knows no compressed CQEs
-  Allocator* allocator = nullptr;     // of its ring and doorbell record; null: the driver
-  bool many_pollers = false;          // any number of threads poll() at once, without waiting for each other
+  // mlx5dv_cqe_comp_res_format: the device may write completions that are alike with one title (wqe/mini_cqe.h). They
+  // have that one's timestamp. 0: it may not.
+  std::uint8_t compression = 0;
+  Allocator* allocator = nullptr;  // of its ring and doorbell record; null: the driver
+  bool many_pollers = false;       // any number of threads poll() at once, without waiting for each other
   // Held while the queue is changed by others than poll() and resize(): when a QP that completes here is reset or
   // destroyed. Null: the program sees to it that nobody polls then. Whose lock it is polls under it.
   doorbell::Spinlock* lock = nullptr;
@@ -134,13 +137,16 @@ class Cq : public ResourceHook {
   bool take_unusual(TakenCqe& taken);
   bool leave_out(const TakenCqe& taken);
   void tell_mkey(const TakenCqe& taken);
+  CompletionStatus unpack(const TakenCqe& taken);
   CompletionStatus scatter(const TakenCqe& taken);
+  bool expand(std::byte* cqe, std::uint8_t op_own) const;
+  std::uint32_t written_index() const;
   static void fill(const TakenCqe& taken, Completion& completion);
   // Many pollers: cq_many_pollers.cc.
   struct Batch;
   std::size_t poll_beside_others(std::span<Completion> completions);
   void look_ahead(std::uint32_t first, std::span<Completion> completions, Batch& batch) const;
-  bool take_alone(std::uint32_t index, Completion& completion, bool& taken);
+  bool take_alone(std::uint32_t index, bool was_title, Completion& completion, bool& taken);
   void publish_at_least(std::uint32_t index);
   QueueOwner owner_of_number(std::uint32_t number) const;
   static void fill_more(const std::byte* cqe, std::uint8_t op_own, const QueueOwner& owner, Completion& completion);
@@ -166,6 +172,7 @@ class Cq : public ResourceHook {
   doorbell::RecordMemory* record_ = nullptr;
   std::uint32_t number_offset_ = kUserIndexOffset;  // of a CQE's word that names its queue
   bool is_left_to_program_ = false;
+  std::optional<wqe::MiniCqeFormat> mini_format_;  // none: the device compresses nothing
   std::uint32_t null_lkey_ = 0;
   bool has_many_pollers_ = false;
   std::atomic<bool> is_taken_alone_{false};  // one of many pollers has the next entry for itself

@@ -3,8 +3,9 @@
 // A poller looks at the entries from the consumer index on and copies all that their completions need, without taking
 // anything; then it claims them by one compare-and-swap of the index. If that fails, another poller has taken some of
 // them, and what was copied may be anything: it is thrown away. Only what was claimed counts for the queues. An entry
-// whose completion does more than that (an error, data in the CQE, a shared receive queue) is taken by one poller alone;
-// the others find nothing meanwhile.
+// whose completion does more than that (an error, data in the CQE, a shared receive queue) is taken by one poller
+// alone; the others find nothing meanwhile. A title of compressed CQEs is made into what it stands for by one alone,
+// then is anybody's.
 //
 // Invariants (tests/model/poll.pml): every entry is taken once, in one batch's order; the published consumer index only
 // grows, and never passes an entry that somebody still reads.
@@ -23,8 +24,7 @@ namespace {
 // Another thread may take the entry, and the device write it again, meanwhile.
 void copy_cqe(std::byte* to, const std::byte* from) {
   for (std::size_t at = 0; at != wqe::kCqeBytes; at += sizeof(std::uint64_t)) {
-    const std::uint64_t word =
-        __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from + at), __ATOMIC_RELAXED);
+    const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from + at), __ATOMIC_RELAXED);
     std::memcpy(to + at, &word, sizeof word);
   }
 }
@@ -41,8 +41,9 @@ struct Cq::Batch {
   };
   std::array<Run, 8> runs;
   std::size_t run_count = 0;
-  std::uint32_t count = 0;      // completions
+  std::uint32_t count = 0;       // completions
   bool next_is_unusual = false;  // the entry behind them is to be taken alone
+  bool next_is_title = false;    // it stands for more than one, which have to be written before any is taken
 
   // Where the next entry of these queues counts; null: there are too many.
   Run* run_of(SendQueue* send, ReceiveQueue* receive) {
@@ -78,6 +79,7 @@ void Cq::look_ahead(std::uint32_t first, std::span<Completion> completions, Batc
     if (kind > wqe::CqeOpcode::kResponderSendInvalidate || wqe::cqe_format(op_own) != wqe::CqeFormat::kNone ||
         (is_send ? owner.send == nullptr : owner.receive == nullptr)) {
       batch.next_is_unusual = true;
+      batch.next_is_title = mini_format_ && wqe::is_compression_title(op_own);
       return;
     }
     Batch::Run* const run = batch.run_of(is_send ? owner.send : nullptr, is_send ? nullptr : owner.receive);
@@ -100,21 +102,26 @@ void Cq::look_ahead(std::uint32_t first, std::span<Completion> completions, Batc
 }
 
 // The entry at `index` is unusual: while it is there, nobody can claim what is behind it. `taken`: it is gone, by this
-// call or another one. True: it was a completion.
-bool Cq::take_alone(std::uint32_t index, Completion& completion, bool& taken) {
+// call or another one, or is a title no more. True: it was a completion.
+bool Cq::take_alone(std::uint32_t index, bool was_title, Completion& completion, bool& taken) {
   taken = !is_taken_alone_.exchange(true, std::memory_order_acquire);
   if (!taken) {
     return false;
   }
   bool completes = false;
   if (__atomic_load_n(&consumer_index_, __ATOMIC_ACQUIRE) == index) {
-    TakenCqe entry;
-    completes = take(ring_.cqe(index), ring_.op_own(index), entry);
-    if (completes) {
-      fill(entry, completion);
+    std::byte* const cqe = ring_.cqe(index);
+    const std::uint8_t op_own = CompletionRing::op_own(cqe);
+    // A title that has become whole CQEs is anybody's.
+    if (!was_title || (wqe::is_compression_title(op_own) && !expand(cqe, op_own))) {
+      TakenCqe entry;
+      completes = take(cqe, op_own, entry);
+      if (completes) {
+        fill(entry, completion);
+      }
+      __atomic_store_n(&consumer_index_, index + 1, __ATOMIC_RELEASE);
+      publish_at_least(index + 1);
     }
-    __atomic_store_n(&consumer_index_, index + 1, __ATOMIC_RELEASE);
-    publish_at_least(index + 1);
   }
   is_taken_alone_.store(false, std::memory_order_release);
   return completes;
@@ -154,7 +161,8 @@ std::size_t Cq::poll_beside_others(std::span<Completion> completions) {
       return batch.count;
     }
     bool taken = false;
-    if (!batch.next_is_unusual || completions.empty() || take_alone(first, completions.front(), taken)) {
+    if (!batch.next_is_unusual || completions.empty() ||
+        take_alone(first, batch.next_is_title, completions.front(), taken)) {
       return taken ? 1 : 0;
     }
     if (!taken) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "driver/compressed_cqes.h"
 #include "driver/context_state.h"
 #include "driver/cq.h"
 #include "driver/log.h"
@@ -44,12 +45,25 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
   return &cached_owner_;
 }
 
+// Writes the CQEs that a title of this op_own stands for in its place and behind it. False if it is none.
+[[gnu::noinline]] bool Cq::expand(std::byte* cqe, std::uint8_t op_own) const {
+  return mini_format_ && wqe::is_compression_title(op_own) && expand_session(ring_, cqe, *mini_format_);
+}
+
+// What is more than one CQE, or carries data.
+[[gnu::noinline]] CompletionStatus Cq::unpack(const TakenCqe& taken) {
+  if (expand(ring_.cqe(ring_.slot_of(taken.cqe)), taken.op_own)) {
+    return CompletionStatus::kSuccess;
+  }
+  return scatter(taken);
+}
+
 // Data that lies in the CQE goes where the request wanted it.
 [[gnu::noinline]] CompletionStatus Cq::scatter(const TakenCqe& taken) {
   const wqe::CqeFormat format = wqe::cqe_format(taken.op_own);
   const bool large = format == wqe::CqeFormat::kInline64;
   if (format == wqe::CqeFormat::kCompressed || (large && ring_.entry_bytes() != wqe::kLargeCqeBytes)) {
-    return CompletionStatus::kLocalLength;  // never asked for
+    return CompletionStatus::kLocalLength;  // never asked for, or no session
   }
   const std::size_t room = large ? wqe::kInlineScatter64Bytes : wqe::kInlineScatter32Bytes;
   const bool requester = taken.kind() == wqe::CqeOpcode::kRequester;
@@ -75,6 +89,7 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
     tell_mkey(taken);
     return false;
   }
+  expand(ring_.cqe(ring_.slot_of(taken.cqe)), taken.op_own);  // of a queue that is not known: all of it is nobody's
   const bool requester = taken.kind() == wqe::CqeOpcode::kRequesterError;
   const QueueOwner* const owner = taken.owner;
   if (owner == nullptr || (!requester && taken.kind() != wqe::CqeOpcode::kResponderError)) {

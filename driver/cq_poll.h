@@ -88,7 +88,7 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
   taken.op_own = op_own;
   taken.status = CompletionStatus::kSuccess;
   const wqe::CqeOpcode kind = wqe::cqe_opcode(op_own);
-  const std::uint16_t counter = internal::wqe_counter_of(cqe);
+  std::uint16_t counter = internal::wqe_counter_of(cqe);
   if (kind > wqe::CqeOpcode::kResponderSendInvalidate || owner == nullptr) [[unlikely]] {
     TakenCqe copy = taken;  // lets the caller's stay in registers
     const bool completes = take_unusual(copy);
@@ -96,7 +96,9 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
     return completes;
   }
   if (wqe::cqe_format(op_own) != wqe::CqeFormat::kNone) [[unlikely]] {
-    taken.status = scatter(TakenCqe(taken));
+    taken.status = unpack(TakenCqe(taken));
+    taken.op_own = CompletionRing::op_own(cqe);
+    counter = internal::wqe_counter_of(cqe);
   }
   if (kind == wqe::CqeOpcode::kRequester) {
     if (owner->send == nullptr) [[unlikely]] {
@@ -170,8 +172,8 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
   return ((wqe::internal::load_word<std::uint32_t>(cqe + number_offset_) ^ number_word) & kNumberMask) == 0;
 }
 
-// The completions that follow the one in `taken`, of the same queue and kind: what is the same for all of them is looked
-// at once. `read` gets each one's request. How many.
+// The completions that follow the one in `taken`, of the same queue and kind: what is the same for all of them is
+// looked at once. `read` gets each one's request. How many.
 template <typename Give, typename Read>
 [[gnu::always_inline]] inline std::uint32_t Cq::take_run(TakenCqe& taken, std::size_t most, Give& give, Read read) {
   const std::byte* cqe = taken.cqe;
@@ -220,8 +222,8 @@ template <typename Give>
       }
     } else if (taken.owner->receive != nullptr) {
       ReceiveQueue& queue = *taken.owner->receive;
-      const std::uint32_t run = take_run(taken, most - count, give,
-                                         [&](std::uint16_t counter) { taken.wr_id = queue.wr_id(counter); });
+      const std::uint32_t run =
+          take_run(taken, most - count, give, [&](std::uint16_t counter) { taken.wr_id = queue.wr_id(counter); });
       queue.complete(run);
       count += run;
     }

@@ -64,6 +64,9 @@ Expected<void> add(const mlx5dv_cq_init_attr& attr, CqOptions& options) {
     options.cqe_bytes = attr.cqe_size;
   }
   if ((attr.comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) != 0) {
+    if (attr.cqe_comp_res_format == 0) {
+      return fail(EINVAL, "CQ create: cqe_comp_res_format 0 is no format of compressed CQEs");
+    }
     options.compression = attr.cqe_comp_res_format;
   }
   if ((attr.comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) != 0) {

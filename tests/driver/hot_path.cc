@@ -17,11 +17,12 @@ constexpr std::uint32_t kRound = 32;
 std::array<std::byte, 4096> data;
 
 struct HotPath : ConnectedQp {
-  HotPath()
+  explicit HotPath(std::uint8_t compression)
       : ConnectedQp(
             {.capacity =
                  {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_bytes = 32},
-             .send_operations = kAllPosted}) {}
+             .send_operations = kAllPosted},
+            {.entries = 63, .compression = compression}) {}
 
   // The device completes a round of WQEs of so many blocks: opcode 0 is of the send queue, 2 of the receive queue.
   void complete(std::uint8_t opcode, std::uint16_t wqebbs = 1) {
@@ -29,6 +30,13 @@ struct HotPath : ConnectedQp {
       writer->write(entry(opcode, next));
       next = static_cast<std::uint16_t>(next + wqebbs);
     }
+  }
+  void complete_compressed() {
+    std::array<CqeWriter::Own, kRound> own;
+    for (CqeWriter::Own& one : own) {
+      one = {.counter = next++, .send_opcode = 0x08};
+    }
+    writer->write_session(entry(0, own[0].counter), own);
   }
   void drain() {
     while (cq->poll(completions) != 0) {
@@ -109,11 +117,11 @@ std::size_t run(std::string_view operation, HotPath& path) {
     list.fill({7, sge.address, 0x1000});
     count = counted_template_list(*path.qp, *path.qp->make_template(write), list);
     path.complete(0);
-  } else if (operation == "poll") {
+  } else if (operation.starts_with("poll")) {
     for (std::uint32_t i = 0; i < kRound; ++i) {
       path.qp->post_send({&write, 1});
     }
-    path.complete(0);
+    operation == "poll" ? path.complete(0) : path.complete_compressed();
     return counted_poll(*path.cq, path.completions);
   } else {
     count = counted_posts_one_by_one(*path.qp, write);
@@ -130,7 +138,8 @@ int main(int argc, char** argv) {
   if (argc != 3) {
     return 2;
   }
-  umlx5::testing::HotPath path;
+  constexpr std::uint8_t kHashFormat = 1;
+  umlx5::testing::HotPath path(std::string_view(argv[1]) == "poll-compressed" ? kHashFormat : 0);
   std::size_t count = 0;
   for (long rounds = std::atol(argv[2]); rounds > 0; --rounds) {
     count += umlx5::testing::run(argv[1], path);

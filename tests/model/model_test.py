@@ -53,6 +53,11 @@ class Models(unittest.TestCase):
         self.assertEqual(count, 1, output)
         self.assertIn("assertion violated", output)
 
+    def test_a_title_that_is_not_looked_at_again_is_taken_twice(self):
+        count, output = errors_of("poll.pml", "-DSTALE")
+        self.assertEqual(count, 1, output)
+        self.assertIn("assertion violated", output)
+
     def test_publishing_what_was_claimed_goes_backwards(self):
         count, output = errors_of("poll.pml", "-DBACKWARD")
         self.assertEqual(count, 1, output)

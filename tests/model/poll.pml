@@ -1,12 +1,13 @@
 /* Model of driver/cq_many_pollers.cc: POLLERS threads look at the entries from the consumer index on, copy up to BATCH of
  * them, claim what they copied by one compare-and-swap of the index, and publish the index for the device, which writes
- * an entry again only when the published index lets it. Some entries are unusual: one poller takes such a one alone.
+ * an entry again only when the published index lets it. Some entries are unusual: one poller takes such a one alone. One is
+ * the title of two compressed ones: one poller alone writes what it stands for, then anybody may claim that.
  * Every step below is one atomic access of the code, but for the copy of an entry, which is two: a number and a check
  * that the device writes one after the other. Checked: every entry is taken once and as it was written, the published
  * index only grows, and it never passes an entry that somebody who will count it has yet to copy.
  *
- * With EARLY a poller claims before it copies, and with BACKWARD it publishes whatever it has claimed: the model must
- * find both.
+ * With EARLY a poller claims before it copies, with BACKWARD it publishes whatever it has claimed, and with STALE it takes
+ * what it saw as a title without looking again: the model must find them all.
  *
  *   spin -a poll.pml && gcc -O2 -DSAFETY -o pan pan.c && ./pan
  */
@@ -19,6 +20,8 @@
 #define TOTAL 5
 #endif
 #define UNUSUAL(index) ((index) == 2)
+#define IS_TITLE(index) ((index) == 3)
+#define TITLE 64       /* of a title's number, beside its entry's */
 
 byte number[ENTRIES];  /* 1 + index of the entry that lies here; 0: none yet */
 byte check[ENTRIES];   /* the same, written after it */
@@ -32,7 +35,11 @@ proctype Device() {
   byte index = 0;
   do
   :: index == TOTAL -> break
-  :: index < TOTAL && index - record < ENTRIES ->
+  :: index < TOTAL && IS_TITLE(index) && index + 2 - record <= ENTRIES ->
+     check[index % ENTRIES] = index + 1;
+     number[index % ENTRIES] = TITLE + index + 1;  /* the entry behind it stays as it was */
+     index = index + 2
+  :: index < TOTAL && !IS_TITLE(index) && index - record < ENTRIES ->
      check[index % ENTRIES] = index + 1;
      number[index % ENTRIES] = index + 1;  /* the owner bit comes last */
      index++
@@ -129,6 +136,34 @@ proctype Poller() {
 #ifndef EARLY
        publish(first + count)
 #endif
+    :: else -> skip
+    fi;
+    /* A title at the front. */
+    if
+    :: count == 0 && first < TOTAL && number[first % ENTRIES] == TITLE + first + 1 ->
+       atomic { claimed = !alone; alone = true };
+       if
+       :: claimed ->
+          if
+#ifdef STALE
+          :: consumer == first && number[first % ENTRIES] != TITLE + first + 1 ->
+             atomic {
+               assert(taken[first] == 0);
+               taken[first] = 1;
+               taken_count++
+             };
+             consumer = first + 1;
+             publish(first + 1)
+#endif
+          :: consumer == first && number[first % ENTRIES] == TITLE + first + 1 ->
+             check[(first + 1) % ENTRIES] = first + 2;
+             number[(first + 1) % ENTRIES] = first + 2;
+             number[first % ENTRIES] = first + 1
+          :: else -> skip
+          fi;
+          alone = false
+       :: else -> skip
+       fi
     :: else -> skip
     fi;
     /* An unusual entry at the front. */
