@@ -2,6 +2,7 @@
 // every request was done once. UMLX5_TEST_POSTS: posts of each thread, for a long run.
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -186,6 +187,45 @@ TEST_P(ManyThreads, EveryReceiveIsTakenOnce) {
   }
   sent.expect_once_each();
   received.expect_once_each();
+}
+
+// Lists, whose completions come compressed, taken by several pollers.
+TEST_P(ManyThreads, CompressedCompletionsAreTakenOnce) {
+  EndOptions compressed = many_threads();
+  compressed.compression = 1;
+  Pair pair(options(compressed, compressed));
+  End& a = *pair.a;
+  const std::uint32_t posts = posts_of_each();
+  Tally tally(posts);
+  const auto limit = deadline();
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    const Sge sge = a.sge(kOwnOffset, 64);
+    std::minstd_rand random(1);
+    for (std::uint32_t next = 0; next != posts && !tally.done();) {
+      std::vector<SendWr> list;
+      const auto count = std::min(posts - next, static_cast<std::uint32_t>(1 + random() % 24));
+      for (std::uint32_t i = 0; i < count; ++i) {
+        list.push_back(pair.write(next + i, {&sge, 1}, kLastOffset));
+      }
+      insist(
+          [&] {
+            const PostResult result = a.qp->post_send(list);
+            list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(result.posted));
+            return result;
+          },
+          limit);
+      next += count;
+    }
+  });
+  for (std::uint32_t poller = 0; poller < 4; ++poller) {
+    threads.emplace_back([&, poller] { poll_until_done(*a.send_cq, tally, limit, 300 + poller); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  tally.expect_once_each();
+  EXPECT_EQ(a.qp->send_queue().outstanding_requests(), 0u);
 }
 
 // An error is taken by one poller alone, and what follows it is flushed: all of it is told once.

@@ -35,7 +35,10 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
     send_channel = must(context.create_completion_channel());
     recv_channel = must(context.create_completion_channel());
   }
-  CqOptions cq{.entries = options.cq_entries, .cqe_bytes = options.cqe_bytes, .channel = send_channel.get(),
+  CqOptions cq{.entries = options.cq_entries,
+               .cqe_bytes = options.cqe_bytes,
+               .channel = send_channel.get(),
+               .compression = options.compression,
                .many_pollers = options.many_threads};
   send_cq = must(context.create_cq(cq));
   cq.channel = recv_channel.get();

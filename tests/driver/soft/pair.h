@@ -53,6 +53,7 @@ struct EndOptions {
       .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_bytes = 64};
   bool signal_all = false;
   std::uint32_t cq_entries = 255, cqe_bytes = 64;
+  std::uint8_t compression = 0;       // of completions: CqOptions::compression
   bool many_threads = false;          // that post, and that poll
   bool signature_pipelining = false;  // the send queue stops at a signature error
   bool events = false;                // CQs report to channels

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/softhca/hca/command.h"
+#include "wqe/mini_cqe.h"
 #include "wqe/prm/cq.h"
 
 namespace softhca::hca {
@@ -14,7 +15,11 @@ using prm::CqeSize;
 
 namespace {
 
+using umlx5::wqe::CqeCompressionLayout;
+using umlx5::wqe::MiniCqeFormat;
+
 constexpr std::uint64_t kDoorbellRecordBytes = 8;
+constexpr auto kLastLayout = static_cast<std::uint8_t>(CqeCompressionLayout::kEnhanced);
 
 Refusal check_buffer(const Device& device, const prm::Cqc& context) {
   if (context.log_cq_size > device.profile.log_max_cq_sz) {
@@ -26,6 +31,13 @@ Refusal check_buffer(const Device& device, const prm::Cqc& context) {
   return {};
 }
 
+bool can_compress(const Device& device, const prm::Cqc& context) {
+  const auto format = static_cast<MiniCqeFormat>(context.mini_cqe_res_format);
+  return device.profile.cqe_compression && context.cqe_compression_layout <= kLastLayout &&
+         (format == MiniCqeFormat::kRxHash || format == MiniCqeFormat::kChecksum ||
+          format == MiniCqeFormat::kChecksumStrideIndex);
+}
+
 Refusal check(const Device& device, const prm::Cqc& context) {
   if (context.apu_cq) {
     return bad_parameter(Syndrome::kCqApu);
@@ -33,7 +45,7 @@ Refusal check(const Device& device, const prm::Cqc& context) {
   if (context.cc) {
     return bad_parameter(Syndrome::kCqCollapsed);
   }
-  if (context.cqe_comp_en) {
+  if (context.cqe_comp_en && !can_compress(device, context)) {
     return bad_parameter(Syndrome::kCqCompression);
   }
   if (context.dbr_umem_valid) {
@@ -131,6 +143,11 @@ Refusal create_cq(Device& device, const Request& request) {
   cq->uar = in.cqc.uar_page;
   cq->eqn = in.cqc.c_eqn;
   cq->ignore_overrun = in.cqc.oi;
+  if (in.cqc.cqe_comp_en) {
+    cq->compression.emplace();
+    cq->compression->format = static_cast<MiniCqeFormat>(in.cqc.mini_cqe_res_format);
+    cq->compression->layout = static_cast<CqeCompressionLayout>(in.cqc.cqe_compression_layout);
+  }
   cq->doorbell_record = in.cqc.dbr_addr;
   // The first arm word a program writes may be 0, as the record is before; so that it shows as a change even if another
   // CQ's arm takes its place in the shared register, the record starts with a word that no program writes.
@@ -160,6 +177,11 @@ Refusal query_cq(Device& device, const Request& request) {
                                           : prm::kCqStateArmed;
   out.cqc.cqe_sz = cq->cqe_bytes == 64 ? CqeSize::k64 : CqeSize::k128;
   out.cqc.oi = cq->ignore_overrun;
+  if (cq->compression) {
+    out.cqc.cqe_comp_en = true;
+    out.cqc.mini_cqe_res_format = static_cast<std::uint8_t>(cq->compression->format);
+    out.cqc.cqe_compression_layout = static_cast<std::uint8_t>(cq->compression->layout);
+  }
   out.cqc.log_cq_size = cq->log_entries;
   out.cqc.uar_page = cq->uar;
   out.cqc.c_eqn = static_cast<std::uint8_t>(cq->eqn);

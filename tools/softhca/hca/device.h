@@ -68,6 +68,8 @@ struct Device {
 
   // Interrupt vectors to raise when the lock is released.
   std::vector<std::uint32_t> raised;
+  // CQs with completions of this pass that are not written yet.
+  std::vector<std::uint32_t> gathering_cqs;
   // CQs that have gone to error and whose QPs have yet to follow.
   std::vector<std::uint32_t> failed_cqs;
 };
@@ -77,6 +79,8 @@ struct Device {
 // See Services::complete().
 void complete(Device& device, Cq& cq, std::span<const std::byte, 64> cqe64, std::span<const std::byte> scatter,
               bool solicited);
+// Writes the completions that CQs with compression have gathered in this pass.
+void write_gathered_cqes(Device& device);
 // Takes an arm word (arm_word of Cq), as the doorbell or the doorbell record carries it.
 void arm(Device& device, Cq& cq, std::uint32_t arm_word);
 // Entries written and not yet consumed, by the consumer index in the doorbell record.

@@ -73,6 +73,7 @@ struct Hca::State {
     std::vector<std::uint32_t> vectors;
     std::unique_lock lock(mutex);
     const auto result = work();
+    write_gathered_cqes(device);
     settle_failed_cqs(device);
     vectors.swap(device.raised);
     lock.unlock();

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tools/softhca/hca/address_space.h"
 #include "tools/softhca/wire/endpoint.h"
+#include "wqe/mini_cqe.h"
 
 namespace softhca::hca {
 
@@ -58,6 +60,18 @@ struct Eq {
 
 inline constexpr std::uint32_t kNeverArmed = 0xffffffff;
 
+using CqeBytes = std::array<std::byte, umlx5::wqe::kCqeBytes>;
+
+// How a CQ writes completions that have much in common; compression.h.
+struct Compression {
+  umlx5::wqe::MiniCqeFormat format{};
+  umlx5::wqe::CqeCompressionLayout layout{};
+  std::vector<CqeBytes> run;  // completions of this pass that are alike, not written yet
+  bool run_is_solicited = false;
+  bool is_listed = false;           // in Device::gathering_cqs
+  std::optional<CqeBytes> written;  // enhanced layout: the last completion, if a block of mini CQEs may follow it
+};
+
 struct Cq {
   std::uint32_t cqn = 0;
   std::uint32_t uid = 0;  // DEVX user that owns it
@@ -69,6 +83,7 @@ struct Cq {
   std::uint32_t eqn = 0;
   bool ignore_overrun = false;
   bool in_error = false;
+  std::optional<Compression> compression;
   std::uint32_t producer = 0;        // free-running CQE counter
   std::uint32_t consumer = 0;        // software's counter as last read, 24 bits
   std::uint32_t last_solicited = 0;  // `producer` after the last solicited or error CQE

@@ -93,6 +93,11 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.cqe_version = 1;
   cap.sctr_data_cqe = profile.scatter_to_cqe;
   cap.cq_resize = cap.cq_oi = cap.cq_eq_remap = true;
+  if (profile.cqe_compression) {  // nothing is held back for more to come: there is no timeout
+    cap.cqe_compression = cap.cqe_compression_128 = cap.enhanced_cqe_compression = true;
+    cap.mini_cqe_resp_stride_index = true;
+    cap.cqe_compression_max_num = profile.max_compressed_cqes;
+  }
   cap.block_lb_mc = true;
   cap.dump_fill_mkey = cap.null_mkey = true;
   cap.imaicl = profile.memory_windows;

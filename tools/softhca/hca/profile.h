@@ -27,7 +27,7 @@ struct Profile {
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
-       packet_based_credit = true, device_memory = true, odp = true;
+       packet_based_credit = true, device_memory = true, odp = true, cqe_compression = true;
   bool raw_packets = true, tunnel_offloads = true;
   std::uint8_t log_max_tir = 16, log_max_rqt_entries = 11, log_max_flow_tables = 6, log_max_large_send_bytes = 16;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
@@ -38,6 +38,7 @@ struct Profile {
   std::uint8_t log_max_klm_entries = 16;   // of a key that names others
   std::uint8_t log_max_region_bytes = 47;  // a memory key's
   std::uint8_t log_port_mtu = 5;           // IBA code: 5 is 4096 bytes
+  std::uint16_t max_compressed_cqes = 64;  // completions of one session
   std::uint16_t gid_table_entries = 256;   // 8 << n
   std::uint16_t pkey_table_entries = 128;  // 128 << n
   std::uint32_t interrupt_vectors = 16;

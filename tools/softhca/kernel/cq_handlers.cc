@@ -11,12 +11,14 @@
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/user_memory.h"
 #include "tools/softhca/kernel/uverbs_file.h"
+#include "wqe/mini_cqe.h"
 #include "wqe/prm/cq.h"
 
 namespace softhca::kernel::handlers {
 namespace {
 
 namespace prm = umlx5::wqe::prm;
+using umlx5::wqe::MiniCqeFormat;
 
 constexpr std::uint32_t kKnownFlags = IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
 constexpr std::uint32_t kModerate = 1;
@@ -38,11 +40,41 @@ int check_driver_part(Request& request, const mlx5_ib_create_cq& driver) {
   }
   const auto& caps = request.device().caps();
   const bool pads = (driver.flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) != 0;
-  if ((driver.cqe_comp_en == 1 && !caps.cqe_compression) ||
-      (pads && (driver.cqe_size != 128 || !caps.cqe_128_always)) ||
+  if ((pads && (driver.cqe_size != 128 || !caps.cqe_128_always)) ||
       (driver.flags & MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS) != 0) {
     return EOPNOTSUPP;
   }
+  return 0;
+}
+
+// What the device is told of compression.
+int set_compression(Request& request, const mlx5_ib_create_cq& driver, prm::Cqc& cqc) {
+  const auto& caps = request.device().caps();
+  if (driver.cqe_comp_en != 1) {
+    return 0;
+  }
+  if (driver.cqe_size == 64 ? !caps.cqe_compression : !caps.cqe_compression_128) {
+    return EOPNOTSUPP;
+  }
+  MiniCqeFormat format{};
+  switch (driver.cqe_comp_res_format) {
+    case MLX5_IB_CQE_RES_FORMAT_HASH:
+      format = MiniCqeFormat::kRxHash;
+      break;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM:
+      format = MiniCqeFormat::kChecksum;
+      break;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX:
+      if (!caps.mini_cqe_resp_stride_index) {
+        return EOPNOTSUPP;
+      }
+      format = MiniCqeFormat::kChecksumStrideIndex;
+      break;
+    default:
+      return EINVAL;
+  }
+  cqc.cqe_comp_en = true;
+  cqc.mini_cqe_res_format = static_cast<std::uint8_t>(format);
   return 0;
 }
 
@@ -85,6 +117,9 @@ std::expected<std::unique_ptr<Cq>, int> make_cq(Request& request, const CqReques
     return std::unexpected(pages.error());
   }
   if (const int error = pin_user_memory(driver.db_addr, 8, false); error != 0) {
+    return std::unexpected(error);
+  }
+  if (const int error = set_compression(request, driver, in.cqc); error != 0) {
     return std::unexpected(error);
   }
   const bool pads = (driver.flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) != 0;

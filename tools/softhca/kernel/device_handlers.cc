@@ -279,11 +279,18 @@ int put_device_extension(Request& request) {
   const auto& caps = request.device().caps();
   mlx5_ib_query_device_resp response{};
   response.response_length = static_cast<std::uint32_t>(std::min(bytes, sizeof response));
-  response.flags = (caps.cqe_128_always ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD : 0) |
+  response.flags = (caps.cqe_compression_128 ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP : 0) |
+                   (caps.cqe_128_always ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD : 0) |
                    (caps.qp_packet_based ? MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE : 0) |
                    (caps.dct && caps.sctr_data_cqe ? MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT : 0);
   response.dci_streams_caps = {.max_log_num_concurent = caps.log_max_dci_streams,
                                .max_log_num_errored = caps.log_max_dci_errored_streams};
+  if (caps.cqe_compression) {
+    response.cqe_comp_caps = {
+        .max_num = caps.cqe_compression_max_num,
+        .supported_format = std::uint32_t{MLX5_IB_CQE_RES_FORMAT_HASH} | MLX5_IB_CQE_RES_FORMAT_CSUM |
+                            (caps.mini_cqe_resp_stride_index ? MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX : 0)};
+  }
   set_raw_packets(caps, response);
   return bytes == 0 ? 0 : request.put_driver(&response, sizeof response);
 }

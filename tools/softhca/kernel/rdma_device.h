@@ -42,11 +42,12 @@ struct Capabilities {
                log_max_ra_req_qp = 0, log_max_ra_res_qp = 0, log_bf_reg_size = 0, local_ca_ack_delay = 0,
                log_max_dci_streams = 0, log_max_dci_errored_streams = 0, cqe_version = 0;
   std::uint16_t max_wqe_sz_sq = 0, max_wqe_sz_rq = 0;  // bytes
+  std::uint16_t cqe_compression_max_num = 0;
   std::uint32_t max_qp_mcg = 0, device_frequency_khz = 0;
   bool bf = false, ece_support = false, pkv = false, qkv = false, apm = false, rc = false, uc = false, ud = false,
-       xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_128_always = false,
-       qp_packet_based = false, sctr_data_cqe = false, block_lb_mc = false, imaicl = false, drain_sigerr = false,
-       dct = false, memic = false;
+       xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_compression_128 = false,
+       mini_cqe_resp_stride_index = false, cqe_128_always = false, qp_packet_based = false, sctr_data_cqe = false,
+       block_lb_mc = false, imaicl = false, drain_sigerr = false, dct = false, memic = false;
   bool odp = false, implicit_odp = false;
   std::uint32_t odp_rc = 0, odp_uc = 0, odp_ud = 0, odp_xrc = 0;  // PRM bits
   std::uint64_t memic_start = 0;                                  // in the BAR

@@ -45,7 +45,8 @@ TEST_F(RefusalsTest, CreateCq) {
   expect_all(cq_words(uar, eqn, 2, record(2)), {address_of(page())},
              {{"size", {{0x1c, 23u << 24 | uar}}, kExceedsLimit, Syndrome::kCqSize},
               {"entry size", {{0x10, 3u << 21}}, kBadParam, Syndrome::kCqeSize},
-              {"compression", {{0x10, 1u << 14}}, kBadParam, Syndrome::kCqCompression},
+              {"mini CQE format", {{0x10, 1u << 14 | 2u << 12}}, kBadParam, Syndrome::kCqCompression},
+              {"compression layout", {{0x10, 1u << 14 | 2}}, kBadParam, Syndrome::kCqCompression},
               {"collapsed", {{0x10, 1u << 20}}, kBadParam, Syndrome::kCqCollapsed},
               {"APU", {{0x10, 1u << 24}}, kBadParam, Syndrome::kCqApu},
               {"moderation", {{0x20, 16u << 16 | 8}}, kBadParam, Syndrome::kCqModeration},
@@ -307,11 +308,12 @@ TEST_F(RefusalsTest, WhatIsOfferedIsThere) {
   EXPECT_EQ(word(0x44) >> 14 & 1, 1u) << "memory windows (imaicl)";
   EXPECT_EQ(word(0x44) >> 24 & 1, 1u) << "memory on demand (pg)";
   // Not there, so not offered: alternate paths (17), key violation counters (qkv 9, pkv 8), CQ moderation (29), rates,
-  // WQE signatures, compression.
+  // WQE signatures.
   EXPECT_EQ(word(0x44) & (1u << 17 | 1u << 9 | 1u << 8 | 1u << 29), 0u);
   EXPECT_EQ(word(0x3c) >> 16, 0u);
   EXPECT_EQ(word(0x40) >> 11 & 1, 0u);
-  EXPECT_EQ(word(0xb4) & 1, 0u);
+  EXPECT_EQ(word(0xb4) & 0x800b, 0x800bu) << "compression: enhanced, with stride index, of both CQE sizes";
+  EXPECT_EQ(word(0xb8), 64u) << "no timeout, sessions of 64";
   // Limits hold: the largest CQ wants more pages than this mailbox has, one beyond is refused for its size.
   const std::uint32_t log_max_cq = word(0x18) >> 16 & 0xff;
   expect("largest CQ", cq_words(uar, eqn, log_max_cq, record(2)), {0}, kBadInputLength, Syndrome::kPageListTooShort);

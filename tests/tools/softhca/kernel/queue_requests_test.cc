@@ -138,6 +138,36 @@ class QueueRequestsTest : public testing::Test, protected SoftKernel {
   QpAnswer qp;
 };
 
+// ---- CREATE_CQ ----
+
+// As mlx5_ib's mini_cqe_res_format_to_hw() has them; cqc's mini_cqe_res_format is 13:12, cqe_comp_en 14 of its first
+// word.
+TEST_F(QueueRequestsTest, CompressionIsWhatTheRequestAsks) {
+  make_cq();
+  struct Row {
+    std::uint8_t enable, format;
+    int expected;
+    std::uint32_t context_bits;
+  };
+  for (const Row& row :
+       {Row{1, 1, 0, 1u << 14}, Row{1, 2, 0, 1u << 14 | 1u << 12}, Row{1, 4, 0, 1u << 14 | 3u << 12}, Row{0, 4, 0, 0},
+        Row{2, 1, 0, 0}, Row{1, 0, EINVAL, 0}, Row{1, 3, EINVAL, 0}, Row{1, 8, EINVAL, 0}}) {
+    auto driver = cq_driver(uar);
+    driver.cqe_comp_en = row.enable;
+    driver.cqe_comp_res_format = row.format;
+    std::uint32_t handle = 0, got = 0;
+    ASSERT_EQ(create_cq(63, driver, handle, got), row.expected) << int{row.enable} << " " << int{row.format};
+    if (row.expected == 0) {
+      QpAnswer asked;
+      ASSERT_EQ(create_qp(IB_UVERBS_QPT_RC, pd, handle, qp_driver(uar), kSmallCap, asked), 0);
+      const auto& compression = firmware.hca().find_qp(asked.qpn)->send_cq->compression;
+      const std::uint32_t bits =
+          compression ? 1u << 14 | static_cast<std::uint32_t>(compression->format) << 12 : std::uint32_t{0};
+      EXPECT_EQ(bits, row.context_bits) << int{row.enable} << " " << int{row.format};
+    }
+  }
+}
+
 // ---- RESIZE_CQ ----
 
 TEST_F(QueueRequestsTest, ResizeRoundsUpToAPowerOfTwo) {
