@@ -90,6 +90,30 @@ void times(const Device& device) {
   }
 }
 
+// Completion queues with compression, and a message through those that there are.
+void compressed(const Device& device) {
+  title("compressed completions");
+  for (const std::uint16_t cqe_bytes : {64, 128}) {
+    for (int format = 0; format < 10; ++format) {
+      ibv_cq_init_attr_ex attr{};
+      attr.cqe = 10;
+      mlx5dv_cq_init_attr mlx5{};
+      mlx5.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+      mlx5.cqe_comp_res_format = static_cast<std::uint8_t>(format);
+      mlx5.cqe_size = cqe_bytes;
+      if (ibv_cq_ex* cq = made("create_cq, format " + std::to_string(format) + ", " + std::to_string(cqe_bytes),
+                               [&] { return mlx5dv_create_cq(device.context, &attr, &mlx5); })) {
+        line("destroy_cq", [&] { return ibv_destroy_cq(ibv_cq_ex_to_cq(cq)); });
+      }
+    }
+  }
+  mlx5dv_context attributes{};
+  attributes.comp_mask = MLX5DV_CONTEXT_MASK_CQE_COMPRESION;
+  line("query_device", [&] { return mlx5dv_query_device(device.context, &attributes); });
+  std::printf("at most %u, formats %#x, 128 bytes %d\n", attributes.cqe_comp_caps.max_num,
+              attributes.cqe_comp_caps.supported_format, (attributes.flags & MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP) != 0);
+}
+
 // An XRC target by its number, as a second user of its domain would.
 void shared_targets(const Device& device) {
   title("XRC targets opened again");
@@ -143,6 +167,7 @@ int main() {
   device.pd = ibv_alloc_pd(device.context);
   ibv_query_gid(device.context, 1, 0, &device.gid);
   times(device);
+  compressed(device);
   shared_targets(device);
   line("dealloc_pd", [&] { return ibv_dealloc_pd(device.pd); });
   return line("close_device", [&] { return ibv_close_device(device.context); });
