@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "wqe/cqe.h"
 
@@ -10,82 +11,117 @@ namespace umlx5 {
 namespace {
 
 using wqe::internal::load_word;
-using wqe::internal::store_word;
 
-constexpr std::size_t kHash = 12, kChecksum = 20, kByteCount = 44, kSendOpcode = 56, kWqeCounter = 60;
-static_assert(wqe::offset_bits_of(&wqe::Cqe::rx_hash) == kHash * 8);
-static_assert(wqe::offset_bits_of(&wqe::Cqe::checksum) == kChecksum * 8);
-static_assert(wqe::offset_bits_of(&wqe::Cqe::byte_count) == kByteCount * 8);
-static_assert(wqe::offset_bits_of(&wqe::Cqe::send_opcode) == kSendOpcode * 8);
-static_assert(wqe::offset_bits_of(&wqe::Cqe::wqe_counter) == kWqeCounter * 8);
+// A CQE as big-endian words, in host order; what mini CQEs have lies in four of them.
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t), kWords = wqe::kCqeBytes / kWordBytes;
+using Words = std::array<std::uint64_t, kWords>;
+constexpr std::size_t kHashWord = 1, kChecksumWord = 2, kByteCountWord = 5, kLastWord = 7;
+constexpr std::uint64_t kLowHalf = 0xffffffff;  // hash; byte count
+constexpr unsigned kChecksumShift = 16, kCounterShift = 16, kSendOpcodeShift = 56;
+constexpr std::uint64_t kChecksum = std::uint64_t{0xffff} << kChecksumShift;
+constexpr std::uint64_t kCounter = std::uint64_t{0xffff} << kCounterShift;
+constexpr std::uint64_t kSendOpcode = std::uint64_t{0xff} << kSendOpcodeShift;
+constexpr std::uint64_t kFormat = 3 << 2, kOwner = 1;
 
-using CqeBytes = std::array<std::byte, wqe::kCqeBytes>;
+constexpr std::size_t end_of_word(std::size_t word) { return (word + 1) * kWordBytes * 8; }
+static_assert(wqe::offset_bits_of(&wqe::Cqe::rx_hash) == end_of_word(kHashWord) - 32);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::checksum) == end_of_word(kChecksumWord) - 16 - kChecksumShift);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::byte_count) == end_of_word(kByteCountWord) - 32);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::wqe_counter) == end_of_word(kLastWord) - 16 - kCounterShift);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::send_opcode) == end_of_word(kLastWord) - 8 - kSendOpcodeShift);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::format) == end_of_word(kLastWord) - 2 - 2);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::owner) == end_of_word(kLastWord) - 1);
 
-CqeBytes copy_of(const std::byte* cqe) {
-  CqeBytes bytes;
-  std::memcpy(bytes.data(), cqe, bytes.size());
-  return bytes;
+// Of a mini CQE's first half: hash; checksum 31:16; WQE counter 31:16 and send opcode 15:8. The second is the byte
+// count.
+static_assert(wqe::offset_bits_of(&wqe::HashMiniCqe::rx_hash) == 0);
+static_assert(wqe::offset_bits_of(&wqe::ChecksumMiniCqe::checksum) == 0);
+static_assert(wqe::offset_bits_of(&wqe::RequesterMiniCqe::wqe_counter) == 0);
+static_assert(wqe::offset_bits_of(&wqe::RequesterMiniCqe::send_opcode) == 16);
+static_assert(wqe::offset_bits_of(&wqe::RequesterMiniCqe::byte_count) == 32);
+
+Words words_of(const std::byte* cqe) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return Words{load_word<std::uint64_t>(cqe + I * kWordBytes)...};
+  }
+  (std::make_index_sequence<kWords>{});
 }
 
 // Pollers that are late may look at the same time; the word with the owner bit comes last.
-void put(std::byte* to, const CqeBytes& cqe) {
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
-  for (std::size_t at = 0; at != cqe.size(); at += kWord) {
-    std::uint64_t word;
-    std::memcpy(&word, cqe.data() + at, kWord);
-    const bool last = at + kWord == cqe.size();
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(to + at), word, last ? __ATOMIC_RELEASE : __ATOMIC_RELAXED);
+[[gnu::always_inline]] inline void put(std::byte* to, const Words& words) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (__atomic_store_n(reinterpret_cast<std::uint64_t*>(to + I * kWordBytes), wqe::internal::big_endian(words[I]),
+                      I == kLastWord ? __ATOMIC_RELEASE : __ATOMIC_RELAXED),
+     ...);
+  }
+  (std::make_index_sequence<kWords>{});
+}
+
+// A session: its title, and where the mini CQEs are.
+struct Session {
+  CompletionRing ring;
+  Words title;
+  std::uint32_t first;  // entry
+  std::uint32_t count;
+};
+
+// Writes the CQEs from the last to the first: mini CQEs lie in the first entry, or the second, of those that they stand
+// for. change(cqe, mini, n) gives the `n`-th what is its own beside the byte count.
+template <typename Change>
+[[gnu::always_inline]] inline void write(const Session& session, Change change) {
+  std::array<std::byte, wqe::kCqeBytes> minis;
+  for (std::uint32_t n = session.count; n-- != 0;) {
+    const std::uint32_t in_entry = n % wqe::kMiniCqesPerEntry;
+    if (n == session.count - 1 || in_entry == wqe::kMiniCqesPerEntry - 1) {
+      std::memcpy(minis.data(), session.ring.cqe(session.first + wqe::mini_cqe_entry(n)), minis.size());
+    }
+    Words cqe = session.title;
+    const auto mini = load_word<std::uint64_t>(&minis[in_entry * wqe::kMiniCqeBytes]);
+    cqe[kByteCountWord] = (cqe[kByteCountWord] & ~kLowHalf) | (mini & kLowHalf);
+    change(cqe, mini >> 32, n);
+    cqe[kLastWord] ^= session.first + n >= session.ring.entries() ? kOwner : 0;
+    put(session.ring.cqe(session.first + n), cqe);
   }
 }
 
-// `cqe`, a copy of the title, becomes the CQE of the `n`-th completion.
-void fill(CqeBytes& cqe, const std::byte* mini, std::uint32_t n, bool of_requester, wqe::MiniCqeFormat format) {
-  store_word<std::uint32_t>(&cqe[kByteCount], load_word<std::uint32_t>(mini + 4));
-  if (of_requester) {
-    const auto own = wqe::load<wqe::RequesterMiniCqe>(mini);
-    store_word<std::uint16_t>(&cqe[kWqeCounter], own.wqe_counter);
-    cqe[kSendOpcode] = static_cast<std::byte>(own.send_opcode);
-    return;
-  }
-  store_word<std::uint16_t>(&cqe[kWqeCounter],
-                            static_cast<std::uint16_t>(load_word<std::uint16_t>(&cqe[kWqeCounter]) + n));
-  const bool has_hash = format == wqe::MiniCqeFormat::kRxHash;
-  if (n != 0) {
-    store_word<std::uint32_t>(&cqe[kHash], 0);
-    store_word<std::uint16_t>(&cqe[kChecksum], 0);
-  }
-  if (has_hash) {
-    store_word<std::uint32_t>(&cqe[kHash], wqe::load<wqe::HashMiniCqe>(mini).rx_hash);
-  } else {
-    store_word<std::uint16_t>(&cqe[kChecksum], wqe::load<wqe::ChecksumMiniCqe>(mini).checksum);
-  }
+void write_requests(const Session& session) {
+  write(session, [](Words& cqe, std::uint64_t own, std::uint32_t) {
+    const std::uint64_t counter = own >> 16, send_opcode = own >> 8 & 0xff;
+    cqe[kLastWord] =
+        (cqe[kLastWord] & ~(kCounter | kSendOpcode)) | counter << kCounterShift | send_opcode << kSendOpcodeShift;
+  });
+}
+
+void write_receives(const Session& session, bool has_hash) {
+  write(session, [&](Words& cqe, std::uint64_t own, std::uint32_t n) {
+    const std::uint64_t counter = (cqe[kLastWord] >> kCounterShift) + n;
+    cqe[kLastWord] = (cqe[kLastWord] & ~kCounter) | (counter << kCounterShift & kCounter);
+    if (n != 0) {
+      cqe[kHashWord] &= ~kLowHalf;
+      cqe[kChecksumWord] &= ~kChecksum;
+    }
+    if (has_hash) {
+      cqe[kHashWord] = (cqe[kHashWord] & ~kLowHalf) | own;
+    } else {
+      cqe[kChecksumWord] = (cqe[kChecksumWord] & ~kChecksum) | own >> 16 << kChecksumShift;
+    }
+  });
 }
 
 }  // namespace
 
-bool expand_session(const CompletionRing& ring, std::byte* title_entry, wqe::MiniCqeFormat format) {
-  const CqeBytes title = copy_of(title_entry);
-  const std::uint32_t count = load_word<std::uint32_t>(&title[kByteCount]);
-  if (count == 0 || count > ring.entries()) {
+bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFormat format) {
+  Session session{.ring = ring, .title = words_of(title), .first = ring.slot_of(title), .count = 0};
+  session.count = static_cast<std::uint32_t>(session.title[kByteCountWord] & kLowHalf);
+  if (session.count == 0 || session.count > ring.entries()) {
     return false;
   }
-  const auto op_own = static_cast<std::uint8_t>(title[wqe::kCqeOpOwnOffset]);
-  const bool of_requester = wqe::cqe_opcode(op_own) == wqe::CqeOpcode::kRequester;
-  constexpr std::uint8_t kFormatBits = 3 << 2;
-  const auto own = static_cast<std::uint8_t>(op_own & ~kFormatBits);
-  const std::uint32_t first = ring.slot_of(title_entry);
-  CqeBytes minis;
-  // From the last to the first: mini CQEs lie in the first entry, or the second, of those that they stand for.
-  for (std::uint32_t n = count; n-- != 0;) {
-    const std::uint32_t in_entry = n % wqe::kMiniCqesPerEntry;
-    if (n == count - 1 || in_entry == wqe::kMiniCqesPerEntry - 1) {
-      minis = copy_of(ring.cqe(first + wqe::mini_cqe_entry(n)));
-    }
-    CqeBytes cqe = title;
-    fill(cqe, &minis[in_entry * wqe::kMiniCqeBytes], n, of_requester, format);
-    const bool next_lap = first + n >= ring.entries();
-    cqe[wqe::kCqeOpOwnOffset] = static_cast<std::byte>(own ^ (next_lap ? 1 : 0));
-    put(ring.cqe(first + n), cqe);
+  const auto op_own = static_cast<std::uint8_t>(session.title[kLastWord]);
+  session.title[kLastWord] &= ~kFormat;
+  if (wqe::cqe_opcode(op_own) == wqe::CqeOpcode::kRequester) {
+    write_requests(session);
+  } else {
+    write_receives(session, format == wqe::MiniCqeFormat::kRxHash);
   }
   return true;
 }
