@@ -97,7 +97,9 @@ Handler alloc_memic, dealloc_memic;
 // commands_multicast.cc
 Handler attach_to_mcg, detach_from_mcg;
 // commands_protection.cc
-Handler create_psv, destroy_psv, create_general_object, query_general_object, destroy_general_object;
+Handler create_psv, destroy_psv;
+// commands_crypto.cc
+Handler create_general_object, query_general_object, destroy_general_object;
 // commands_counter.cc
 Handler query_vport_counter, query_q_counter;
 // commands_eq.cc

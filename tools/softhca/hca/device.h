@@ -57,6 +57,7 @@ struct Device {
   ObjectTable<Mkey> mkeys;
   ObjectTable<Psv> psvs;
   ObjectTable<Dek> deks;
+  ObjectTable<CryptoLogin> logins;
   ObjectTable<Eq> eqs;
   ObjectTable<Cq> cqs;
   ObjectTable<Srq> srqs;      // basic SRQs, XRC SRQs and RMPs: one number space

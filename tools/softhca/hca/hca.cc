@@ -47,6 +47,7 @@ Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoi
       mkeys(table<Mkey>(kFirstMkeyIndex, profile.log_max_mkey)),
       psvs(table<Psv>(1, profile.log_max_psv)),
       deks(table<Dek>(1, profile.log_max_dek)),
+      logins(table<CryptoLogin>(1, profile.log_max_uctx)),
       eqs(table<Eq>(1, profile.log_max_eq)),
       cqs(table<Cq>(kFirstCqn, profile.log_max_cq)),
       srqs(table<Srq>(kFirstSrqn, profile.log_max_srq)),

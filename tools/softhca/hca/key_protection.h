@@ -27,6 +27,11 @@ struct Dek {
   std::array<std::uint8_t, 8> opaque{};
 };
 
+// Under which a user of a device without plain keys creates data encryption keys and asks about them.
+struct CryptoLogin {
+  std::uint32_t uid = 0;
+};
+
 // Of a key that was made for signatures or encryption.
 struct KeyProtection {
   std::uint32_t max_octowords = 0;  // of formats

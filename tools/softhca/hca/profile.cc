@@ -18,7 +18,12 @@ namespace {
 constexpr std::uint16_t kRoceV2UdpPort = 4791;
 constexpr std::uint16_t kFirstFlowPort = 0xc000, kLastFlowPort = 0xffff;
 constexpr std::uint8_t kLogBlueFlameRegisterBytes = 9;
-constexpr std::uint8_t kLogMaxFormats = 1;  // of a memory key
+constexpr std::uint8_t kLogMaxFormats = 1;       // of a memory key
+constexpr std::uint8_t kImportByAesKeyWrap = 4;  // CryptoCapabilities::wrapped_import_method
+
+constexpr std::uint64_t object_type_bit(prm::GeneralObjectType type) {
+  return std::uint64_t{1} << static_cast<unsigned>(type);
+}
 
 // Code of a table of `base` << code entries.
 std::uint16_t table_size_code(unsigned entries, unsigned base) {
@@ -109,7 +114,10 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.sig_crc32c = cap.sig_crc64_xp10 = cap.sig_block_4048 = true;
   cap.log_max_bsf_list_size = kLogMaxFormats;
   cap.crypto = cap.aes_xts_single_block_le_tweak = cap.aes_xts_multi_block_be_tweak = true;
-  cap.general_obj_types = std::uint64_t{1} << static_cast<unsigned>(prm::GeneralObjectType::kEncryptionKey);
+  cap.general_obj_types = object_type_bit(prm::GeneralObjectType::kEncryptionKey);
+  if (!profile.plain_keys) {
+    cap.general_obj_types |= object_type_bit(prm::GeneralObjectType::kCryptoLogin);
+  }
   cap.umr_modify_entity_size_disabled = true;  // page lists come with CREATE_MKEY, not by UMR work requests
   cap.umr_fence = prm::kUmrFenceNone;
   cap.uar_4k = true;
@@ -197,10 +205,13 @@ prm::FlowTableCapabilities flow_table_capabilities(const Profile& profile) {
           .nic_receive_log_max_destination = 5};
 }
 
-// Keys come in plain text.
 prm::CryptoCapabilities crypto_capabilities(const Profile& profile) {
   prm::CryptoCapabilities cap;
   cap.log_max_num_deks = profile.log_max_dek;
+  if (!profile.plain_keys) {
+    cap.wrapped_crypto_operational = true;
+    cap.wrapped_import_method = kImportByAesKeyWrap;
+  }
   return cap;
 }
 

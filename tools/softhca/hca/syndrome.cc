@@ -50,6 +50,8 @@ std::string_view words(Syndrome syndrome) {
       return "the running value of signatures (PSV) does not exist";
     case Syndrome::kNoSuchDek:
       return "the data encryption key does not exist";
+    case Syndrome::kNoSuchLogin:
+      return "there is no such crypto login";
     case Syndrome::kWrongSrqKind:
       return "the number is a shared receive queue of another kind (SRQ, XRC SRQ, RMP)";
     case Syndrome::kPdInUse:
@@ -83,7 +85,7 @@ std::string_view words(Syndrome syndrome) {
     case Syndrome::kMkeyTooFewPages:
       return "the page list does not cover start address and length";
     case Syndrome::kMkeyBsf:
-      return "signature and crypto contexts (BSF) are not supported";
+      return "formats (BSF) want a key of translations that UMR can change, and 4 or 8 octowords";
     case Syndrome::kMkeyAddressWraps:
       return "start address and length go past the end of the address space";
     case Syndrome::kMkeyByName:
@@ -93,11 +95,23 @@ std::string_view words(Syndrome syndrome) {
     case Syndrome::kPsvCount:
       return "1 to 4 running values can be created at once";
     case Syndrome::kGeneralObjectType:
-      return "data encryption keys are the only general objects here";
+      return "general objects here are data encryption keys and, where these come wrapped, crypto logins";
     case Syndrome::kDekKind:
       return "data encryption keys are for AES-XTS with keys of 128 or 256 bits";
     case Syndrome::kDekHalves:
       return "the two keys of AES-XTS are the same";
+    case Syndrome::kDekUnwrap:
+      return "the data encryption key is not wrapped with the import KEK";
+    case Syndrome::kNoLogin:
+      return "wrapped data encryption keys need a crypto login of the same user";
+    case Syndrome::kLoginNotNeeded:
+      return "this device takes plain data encryption keys and knows no logins";
+    case Syndrome::kLoginNumbers:
+      return "there is credential 0 and import KEK 0 only";
+    case Syndrome::kLoginCredential:
+      return "the credential is wrapped with another KEK, or is not the one that the device has";
+    case Syndrome::kLoggedIn:
+      return "this user is logged in";
     case Syndrome::kMkeyPhysicalByUser:
       return "only the kernel (uid 0) may create keys of physical addresses";
     case Syndrome::kEqSize:

@@ -43,6 +43,7 @@ enum class Syndrome : std::uint32_t {
   kUctxInUse = 0x530213,
   kNoSuchPsv = 0x530214,
   kNoSuchDek = 0x530215,
+  kNoSuchLogin = 0x530216,
 
   // Buffers.
   kUmemUnsupported = 0x530301,
@@ -62,11 +63,17 @@ enum class Syndrome : std::uint32_t {
   kMkeyEncryption = 0x530409,
   kMkeyMemic = 0x53040a,
 
-  // Running values of signatures, data encryption keys.
+  // Running values of signatures, data encryption keys, crypto logins.
   kPsvCount = 0x530a01,
   kGeneralObjectType = 0x530a02,
   kDekKind = 0x530a03,
   kDekHalves = 0x530a04,
+  kDekUnwrap = 0x530a05,
+  kNoLogin = 0x530a06,
+  kLoginNotNeeded = 0x530a07,
+  kLoginNumbers = 0x530a08,
+  kLoginCredential = 0x530a09,
+  kLoggedIn = 0x530a0a,
 
   // EQ.
   kEqSize = 0x530501,

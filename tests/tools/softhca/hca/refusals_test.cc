@@ -77,6 +77,35 @@ TEST_F(RefusalsTest, CreateEq) {
               {"more pages", {{0x1c, 7u << 24 | uar}}, kBadInputLength, Syndrome::kPageListTooShort}});
 }
 
+// A data encryption key of 128 bits (encryption_key_obj of rdma-core's mlx5_ifc.h): purpose 3, key size 0.
+TEST_F(RefusalsTest, GeneralObjects) {
+  const auto dek = [&](const Words& changes) {
+    Words words = {{0, 0x0a00u << 16}, {4, 0xc}, {0x18, 3}, {0x1c, pd}, {0x50, 1}, {0x60, 2}, {0x10c, 0}};
+    words.insert(words.end(), changes.begin(), changes.end());
+    return words;
+  };
+  const std::size_t bytes = 0x110;
+  const auto expect_dek = [&](const char* what, const Words& changes, std::uint32_t status, Syndrome reason) {
+    EXPECT_EQ(run(bytes, dek(changes)), status) << what;
+    EXPECT_EQ(syndrome(), static_cast<std::uint32_t>(reason)) << what << ": " << words_of(syndrome());
+  };
+  ASSERT_EQ(run(bytes, dek({})), kOk);
+  const std::uint32_t number = get<std::uint32_t>(out, 8);
+  EXPECT_EQ(run_on(0x801, pd), kBadResState) << "the PD is in use";
+  expect_dek("type", {{4, 0xd}}, kBadParam, Syndrome::kGeneralObjectType);
+  expect_dek("purpose", {{0x18, 1}}, kBadParam, Syndrome::kDekKind);
+  expect_dek("size", {{0x18, 2u << 8 | 3}}, kBadParam, Syndrome::kDekKind);
+  expect_dek("halves", {{0x60, 1}}, kBadParam, Syndrome::kDekHalves);
+  expect_dek("PD", {{0x1c, 0xffff}}, kBadRes, Syndrome::kNoSuchPd);
+  expect_dek("login", {{4, 0x1f}}, kBadParam, Syndrome::kLoginNotNeeded);
+  EXPECT_EQ(run(16, {{0, 0x0a00u << 16}, {4, 0xc}}), kBadInputLength);
+  EXPECT_EQ(run(16, {{0, 0x0a02u << 16}, {4, 0xc}, {8, number}}, {}, 0x40), kBadOutputLength);
+  EXPECT_EQ(run(16, {{0, 0x0a02u << 16}, {4, 0xc}, {8, number + 100}}), kBadRes);
+  EXPECT_EQ(run(16, {{0, 0x0a02u << 16}, {4, 0x1f}, {8, number}}), kBadRes) << "no login";
+  EXPECT_EQ(run(16, {{0, 0x0a03u << 16}, {4, 0xc}, {8, number}}), kOk);
+  EXPECT_EQ(run(16, {{0, 0x0a03u << 16}, {4, 0xc}, {8, number}}), kBadRes) << "gone";
+}
+
 TEST_F(RefusalsTest, CreateMkey) {
   const std::uint64_t start = address_of(page());
   expect_all(mkey_words(pd, start, 4096), {start, 0},
