@@ -195,6 +195,8 @@ Context::~Context() {
   const auto channels = close_all(state.channels, "completion channels", CompletionChannel::destroy);
   const auto ahs = close_all(state.ahs, "AHs", Ah::destroy);
   const auto mkeys = close_all(state.mkeys, "mkeys", Mkey::destroy);
+  const auto deks = close_all(state.deks, "data encryption keys", Dek::destroy);
+  const auto logins = close_all(state.logins, "crypto logins", CryptoLogin::destroy);
   const auto windows = close_all(state.windows, "memory windows", MemoryWindow::destroy);
   const auto regions = close_all(state.regions, "memory regions", MemoryRegion::destroy);
   const auto xrcds = close_all(state.xrcds, "XRC domains", Xrcd::destroy);
@@ -222,6 +224,8 @@ Context::~Context() {
   delete_all(channels);
   delete_all(ahs);
   delete_all(mkeys);
+  delete_all(deks);
+  delete_all(logins);
   delete_all(windows);
   delete_all(regions);
   delete_all(xrcds);
@@ -241,8 +245,8 @@ std::size_t Context::objects_left() const {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   return state.pds.size() + state.regions.size() + state.channels.size() + state.cqs.size() + state.qps.size() +
-         state.srqs.size() + state.ahs.size() + state.windows.size() + state.mkeys.size() + state.xrcds.size() +
-         state.thread_domains.size();
+         state.srqs.size() + state.ahs.size() + state.windows.size() + state.mkeys.size() + state.deks.size() +
+         state.logins.size() + state.xrcds.size() + state.thread_domains.size();
 }
 void Context::relax() noexcept { state_->channel->relax(); }
 

@@ -30,8 +30,10 @@ class Srq;
 class Wq;
 class RwqTable;
 class ThreadDomain;
+class CryptoLogin;
 class Xrcd;
 struct CqOptions;
+struct CryptoLoginOptions;
 
 // Limits of the device, from the context's and the device's query. Bytes, counts.
 struct DeviceAttributes {
@@ -151,6 +153,9 @@ class Context {
   Expected<Owned<RwqTable>> create_rwq_table(std::span<Wq* const> queues);
   // XRC domain. `fd` -1: of its own; else shared with all who open that file. `oflags` as for open(): O_CREAT, O_EXCL.
   Expected<Owned<Xrcd>> open_xrcd(int fd, int oflags);
+  // What a device that takes only wrapped data encryption keys wants first. Errors: EOPNOTSUPP (it takes plain ones),
+  // EINVAL (numbers, lengths, or the device does not accept the credential).
+  Expected<Owned<CryptoLogin>> crypto_login(const CryptoLoginOptions& options);
   // Errors: ENOMEM and the like when the device has no further doorbell register.
   Expected<Owned<ThreadDomain>> create_thread_domain();
 

@@ -10,6 +10,7 @@
 #include "driver/ah.h"
 #include "driver/context.h"
 #include "driver/cq.h"
+#include "driver/dek.h"
 #include "driver/fork_guard.h"
 #include "driver/memory_window.h"
 #include "driver/mkey.h"
@@ -64,6 +65,8 @@ struct Context::State {
   ResourceList<Ah> ahs;
   ResourceList<MemoryWindow> windows;
   ResourceList<Mkey> mkeys;
+  ResourceList<Dek> deks;
+  ResourceList<CryptoLogin> logins;
   ResourceList<Xrcd> xrcds;
   ResourceList<ThreadDomain> thread_domains;
 

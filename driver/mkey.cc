@@ -31,11 +31,7 @@ Expected<std::pair<uapi::DevxObjectHandle, Out>> create_object(uapi::Commands& c
   wqe::store(request.data(), in);
   auto handle = uapi::devx_create(commands, request, answer);
   if (!handle) {
-    Error error = std::move(handle.error());
-    if (error.errno_value == EREMOTEIO) {
-      error.errno_value = uapi::firmware_status_errno(error.firmware_status);
-    }
-    return std::unexpected(std::move(error));
+    return std::unexpected(uapi::with_firmware_errno(std::move(handle.error())));
   }
   return std::pair(*handle, wqe::load<Out>(answer.data()));
 }

@@ -44,10 +44,12 @@ struct SignatureMismatch {
 // Configured and checked by one thread at a time. Completions of requests that use it may be polled by any thread.
 class Mkey : public ResourceHook {
  public:
-  // For requests of this side and of peers; both are the same key, and addresses in it begin at 0.
+  // For requests of this side and of peers; both are the same key, and addresses in it begin at 0. A change of the tag
+  // changes it.
   std::uint32_t lkey() const { return state_.key; }
   std::uint32_t rkey() const { return state_.key; }
   std::uint32_t max_entries() const { return state_.max_entries; }
+  bool has_signatures() const { return state_.signatures.has_value(); }  // was made for them
   Pd& pd() const { return *pd_; }
 
   // The first mismatch that a polled CQ told since the last check; none if there was none. To be asked when the

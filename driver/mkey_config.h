@@ -116,7 +116,7 @@ struct EncryptionBlock {
   SignatureOrder signature_order = SignatureOrder::kAfterEncryption;
   BlockSize data_unit = BlockSize::k512;
   std::array<std::uint8_t, 16> initial_tweak{};
-  std::uint32_t dek = 0;  // object number of the data encryption key
+  std::uint32_t dek = 0;  // Dek::number()
   std::array<std::uint8_t, 8> keytag{};
 };
 
@@ -139,6 +139,7 @@ struct InterleavedLayout {
 
 // What is absent stays as it is.
 struct MkeyChange {
+  std::optional<std::uint8_t> tag = std::nullopt;  // low byte of the key: who has the key with another is shut out
   std::optional<AccessFlags> access = std::nullopt;  // of local write, remote read, remote write, remote atomic
   std::variant<std::monostate, ListLayout, InterleavedLayout> layout{};
   bool forget_signature = false;  // before `signature`

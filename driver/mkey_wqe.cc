@@ -278,8 +278,11 @@ Expected<void> change_formats(const MkeyChange& change, const MkeyLimits& limits
 // Checks everything and makes the state that the key will have.
 Expected<Layout> change_state(const MkeyChange& change, const MkeyLimits& limits, const MkeyState& before,
                               MkeyState& after) {
-  if ((before.key & 0xff) != 0 && !limits.key_tags) {
-    return fail(EOPNOTSUPP, fmt::format("mkey: key {:#x} has a tag, which this device cannot change", before.key));
+  if (change.tag) {
+    after.key = (before.key & ~std::uint32_t{0xff}) | *change.tag;
+  }
+  if ((after.key & 0xff) != 0 && !limits.key_tags) {
+    return fail(EOPNOTSUPP, fmt::format("mkey: key {:#x} has a tag, which this device cannot change", after.key));
   }
   if (change.access && (change.access->bits() & ~kSettableAccess) != 0) {
     return fail(EINVAL, fmt::format("mkey: access {:#x} has flags beyond local write, remote write, read and atomic",

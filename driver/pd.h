@@ -19,6 +19,7 @@ namespace umlx5 {
 
 class Context;
 class Ah;
+class Dek;
 class MemoryRegion;
 class MemoryWindow;
 class Mkey;
@@ -26,6 +27,7 @@ class Pd;
 class Qp;
 class Srq;
 class Wq;
+struct DekOptions;
 struct MkeyOptions;
 struct QpOptions;
 struct SrqOptions;
@@ -69,6 +71,8 @@ class Pd : public ResourceHook {
   Expected<Owned<MemoryRegion>> register_dmabuf(const DmabufRequest& request);
   // Errors: EINVAL (too many entries), EOPNOTSUPP (no signatures or encryption in the device), what DEVX says.
   Expected<Owned<Mkey>> create_mkey(const MkeyOptions& options);
+  // Errors: EINVAL (size, plain or wrapped, or the device refuses the key), EOPNOTSUPP (it does not encrypt).
+  Expected<Owned<Dek>> create_dek(const DekOptions& options);
   Expected<Owned<MemoryWindow>> alloc_memory_window(MemoryWindowType type);
   // Errors: EINVAL for a port that is not there or, on Ethernet, an address without a GID; ENOENT and the like when
   // the kernel finds no way to the destination.

@@ -28,14 +28,10 @@ Expected<void> send(uapi::Commands& commands, uapi::QpHandle qp, const prm::Modi
   wqe::store(in.data(), change);
   wqe::store(in.data() + prm::kQpcExtensionOffset, extension);
   auto done = uapi::devx_modify(commands, qp, in, out);
-  if (done) {
-    return {};
+  if (!done) {
+    return std::unexpected(uapi::with_firmware_errno(std::move(done.error())));
   }
-  Error error = std::move(done.error());
-  if (error.errno_value == EREMOTEIO) {
-    error.errno_value = uapi::firmware_status_errno(error.firmware_status);
-  }
-  return std::unexpected(std::move(error));
+  return {};
 }
 
 }  // namespace

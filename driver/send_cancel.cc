@@ -54,10 +54,7 @@ Expected<std::size_t> Qp::cancel_sends(std::uint64_t wr_id) {
   std::array<std::byte, prm::QueryQpOut::kBytes> out{};
   wqe::store(in.data(), prm::ObjectIn{.header = {.opcode = prm::Opcode::kQueryQp}, .number = qpn_});
   if (auto result = uapi::devx_query(context_->commands(), handle_, in, out); !result) {
-    Error error = std::move(result.error());
-    if (error.errno_value == EREMOTEIO) {
-      error.errno_value = uapi::firmware_status_errno(error.firmware_status);
-    }
+    Error error = uapi::with_firmware_errno(std::move(result.error()));
     error.what = fmt::format("{}: cancel: {}", name(), error.what);
     return std::unexpected(std::move(error));
   }

@@ -89,7 +89,7 @@ Expected<void> Qp::configure_mkey(Mkey& mkey, const MkeyChange& change, SendFlag
   }
   SendBuilder builder(&send_);
   builder.start();
-  builder.configure_key(mkey.lkey(), wqes, flags, wr_id);
+  builder.configure_key(state.key, wqes, flags, wr_id);
   if (const Refusal refusal = builder.complete(); refusal != Refusal::kNone) {
     return fail(errno_of(refusal), refuse_mkey(refusal, wqes));
   }

@@ -142,4 +142,11 @@ int firmware_status_errno(std::uint8_t status) {
   }
 }
 
+Error with_firmware_errno(Error error) {
+  if (error.errno_value == EREMOTEIO) {
+    error.errno_value = firmware_status_errno(error.firmware_status);
+  }
+  return error;
+}
+
 }  // namespace umlx5::uapi

@@ -55,5 +55,7 @@ Expected<std::uint32_t> devx_query_eqn(Commands& commands, std::uint32_t complet
 // errno for a status byte of the device's command interface: what a failed command means to a caller that did not ask
 // for DEVX. 0 for status 0.
 int firmware_status_errno(std::uint8_t status);
+// Such a refusal (EREMOTEIO) under that errno; other errors as they are.
+Error with_firmware_errno(Error error);
 
 }  // namespace umlx5::uapi

@@ -106,7 +106,7 @@ ContextObject* import_context(DeviceObject& device, int descriptor) {
 // With objects left, the file ends under them, as at a process' end: the kernel takes down what was made through it.
 // The context stays for the calls that may come for them, which get EBADF.
 void close_context(ContextObject& context) {
-  delete std::exchange(context.crypto_login, nullptr);  // logged out by the file's end
+  delete std::exchange(context.crypto_login, nullptr);
   if (const std::size_t left = context.native->objects_left() + static_cast<std::size_t>(context.uses); left != 0) {
     log(LogLevel::kInfo, fmt::format("{} is closed with {} objects left", context.native->device().name, left));
     context.channel->close();

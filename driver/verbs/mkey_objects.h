@@ -7,22 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "driver/dek.h"
 #include "driver/mkey.h"
 #include "driver/resource.h"
 #include "driver/types.h"
 #include "driver/verbs/objects.h"
-#include "uapi/handles.h"
 
 struct mlx5dv_crypto_login_obj {
-  umlx5::verbs::ContextUse context;
-  umlx5::uapi::DevxObjectHandle handle{};
-  std::uint32_t id = 0;
+  umlx5::Owned<umlx5::CryptoLogin> native;
 };
 
 struct mlx5dv_dek {
-  umlx5::verbs::ContextUse context;
-  umlx5::uapi::DevxObjectHandle handle{};
-  std::uint32_t id = 0;
+  umlx5::Owned<umlx5::Dek> native;
 };
 
 namespace umlx5::verbs {

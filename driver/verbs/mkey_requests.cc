@@ -199,7 +199,7 @@ void set_crypto(mlx5dv_qp_ex* dv, const mlx5dv_crypto_attr* attr) {
   EncryptionBlock block{.encrypt_on_transmit = attr->encrypt_on_tx,
                         .signature_order = static_cast<SignatureOrder>(attr->signature_crypto_order),
                         .data_unit = static_cast<BlockSize>(attr->data_unit_size),
-                        .dek = attr->dek->id};
+                        .dek = attr->dek->native->number()};
   std::ranges::copy(attr->initial_tweak, block.initial_tweak.begin());
   std::ranges::copy(attr->keytag, block.keytag.begin());
   steps->change.encryption = block;

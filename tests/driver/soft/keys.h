@@ -3,8 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "driver/dek.h"
 #include "driver/mkey.h"
 #include "tests/driver/soft/pair.h"
 
@@ -27,6 +32,30 @@ void send(Pair& pair, const Sge& from, const Sge& to);
 // An RDMA WRITE of A, or READ to it, at the beginning of a key of B.
 void write_key(Pair& pair, const Sge& from, const Mkey& to);
 void read_key(Pair& pair, const Sge& to, const Mkey& from);
+
+// What a key of B found wrong in A's requests: B's CQ tells it before it tells of a message that follows them.
+std::optional<SignatureMismatch> told(Pair& pair, Mkey& key);
+
+using Bytes = std::vector<std::byte>;
+
+// A plain data encryption key of hexadecimal text.
+Owned<Dek> make_dek(End& end, std::string_view keys);
+
+void put(End& end, std::size_t offset, const Bytes& bytes);
+// Fills memory with bytes that no test sends.
+void clear(End& end, std::size_t offset, std::size_t bytes);
+// The bytes, and what clear() put behind them.
+void expect_bytes(End& end, std::size_t offset, const Bytes& bytes);
+
+// What the memory behind a key holds, and what is on the wire when someone sends, writes or reads it.
+struct Passage {
+  Bytes memory, wire;
+  std::uint32_t local_bytes = 0;  // as a request of the key's own side counts it
+};
+// A key over `bytes` at `offset` with formats, which may need objects of its side.
+using MakeKey = std::function<Owned<Mkey>(End& end, std::size_t offset, std::uint32_t bytes)>;
+// Sent by the key's side, and written and read by a peer: the other side has no key. No block is told as wrong.
+void expect_passage(Pair& pair, const MakeKey& key, const Passage& passage);
 
 std::string hex(const std::byte* from, std::size_t bytes);
 

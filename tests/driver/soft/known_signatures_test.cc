@@ -22,9 +22,7 @@ namespace umlx5::testing {
 namespace {
 
 using wqe::testing_bytes::unhex;
-using Bytes = std::vector<std::byte>;
 
-constexpr std::byte kUntouched{0xee};
 constexpr BlockSize kBlockSizes[] = {BlockSize::k512, BlockSize::k520, BlockSize::k4048, BlockSize::k4096,
                                      BlockSize::k4160};
 
@@ -129,24 +127,7 @@ class KnownSignatures : public SoftTest {
   static SignatureBlock on_wire(const SignatureDomain& domain) { return {.wire = domain, .check_mask = 0xff}; }
   static SignatureBlock in_memory(const SignatureDomain& domain) { return {.memory = domain, .check_mask = 0xff}; }
 
-  static void put(End& end, std::size_t offset, const Bytes& bytes) {
-    std::memcpy(end.at(offset), bytes.data(), bytes.size());
-    *end.at(offset + bytes.size()) = kUntouched;
-  }
-  void clear(End& end, std::size_t offset) {
-    std::memset(end.at(offset), std::to_integer<int>(kUntouched), whole_.size() + 1);
-  }
-  static void expect_bytes(End& end, std::size_t offset, const Bytes& bytes) {
-    EXPECT_EQ(hex(end.at(offset), bytes.size()), hex(bytes.data(), bytes.size()));
-    EXPECT_EQ(*end.at(offset + bytes.size()), kUntouched);
-  }
-
-  // What B's key found wrong in A's requests: B's CQ tells it before it tells of a message that follows them.
-  std::optional<SignatureMismatch> told(Mkey& key) {
-    constexpr std::size_t kNote = 64 * 1024;
-    send(pair_, a_.sge(kNote, 1), b_.sge(kNote, 1));
-    return must(key.check());
-  }
+  void clear(End& end, std::size_t offset) { testing::clear(end, offset, whole_.size() + 1); }
 
   // Behind a sender's block on the wire, and behind a receiver's in memory.
   void expect_generated(const SignatureDomain& domain) {
@@ -171,14 +152,14 @@ class KnownSignatures : public SoftTest {
     const auto receiver = key_of(b_, kTo, data_bytes(), on_wire(domain));
     write_key(pair_, a_.sge(kFrom, whole_bytes()), *receiver);
     expect_bytes(b_, kTo, data_);
-    EXPECT_FALSE(told(*receiver));
+    EXPECT_FALSE(told(pair_, *receiver));
 
     put(b_, kTo, whole_);
     clear(a_, kFrom);
     const auto responder = key_of(b_, kTo, whole_bytes(), in_memory(domain));
     read_key(pair_, a_.sge(kFrom, data_bytes()), *responder);
     expect_bytes(a_, kFrom, data_);
-    EXPECT_FALSE(told(*responder));
+    EXPECT_FALSE(told(pair_, *responder));
   }
 
   // With one bit of the signature wrong, then one of the data: on the wire to a receiver, and in the memory of one who
@@ -193,12 +174,12 @@ class KnownSignatures : public SoftTest {
       put(a_, kFrom, altered);
       configure(b_, *receiver, {});
       write_key(pair_, a_.sge(kFrom, whole_bytes()), *receiver);
-      expect_mismatch(told(*receiver), true, value, wrong == data_.size());
+      expect_mismatch(told(pair_, *receiver), true, value, wrong == data_.size());
 
       put(b_, kTo, altered);
       configure(b_, *responder, {});
       read_key(pair_, a_.sge(kFrom, data_bytes()), *responder);
-      expect_mismatch(told(*responder), false, value, wrong == data_.size());
+      expect_mismatch(told(pair_, *responder), false, value, wrong == data_.size());
     }
   }
 

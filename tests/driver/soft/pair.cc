@@ -17,9 +17,9 @@ constexpr std::uint32_t kPsnA = 0xfffff0, kPsnB = 0x000123;  // one wraps soon
 
 }  // namespace
 
-Machine::Machine(softhca::wire::EndpointOptions endpoint) {
-  source_ = std::make_unique<softhca::SoftDeviceSource>(
-      std::vector<softhca::DeviceOptions>{{.name = "soft", .endpoint = std::move(endpoint)}});
+Machine::Machine(softhca::wire::EndpointOptions endpoint, std::string restrictions) {
+  source_ = std::make_unique<softhca::SoftDeviceSource>(std::vector<softhca::DeviceOptions>{
+      {.name = "soft", .endpoint = std::move(endpoint), .restrictions = std::move(restrictions)}});
   uapi::DeviceSource* const sources[] = {source_.get()};
   context_ = must(open_device(sources, "soft"));
 }
@@ -138,9 +138,9 @@ std::string text(const std::vector<Completion>& completions) {
   return out;
 }
 
-Pair::Pair(PairOptions options) : machine_a({.faults = options.faults_a}) {
+Pair::Pair(PairOptions options) : machine_a({.faults = options.faults_a}, options.restrictions) {
   if (options.topology == Topology::kTwoDevices) {
-    machine_b = std::make_unique<Machine>();
+    machine_b = std::make_unique<Machine>(softhca::wire::EndpointOptions{}, options.restrictions);
   }
   a = std::make_unique<End>(machine_a.context(), options.a);
   b = std::make_unique<End>(context_b(), options.b);

@@ -34,7 +34,8 @@ inline void must(Expected<void> value) { ASSERT_TRUE(value) << value.error().mes
 // A device with an open context.
 class Machine {
  public:
-  explicit Machine(softhca::wire::EndpointOptions endpoint = {});
+  // `restrictions`: capabilities to do without, as UMLX5_SOFT_CAPS has them.
+  explicit Machine(softhca::wire::EndpointOptions endpoint = {}, std::string restrictions = {});
   Context& context() { return *context_; }
   // The device is gone from the network; nothing may be left that uses the context.
   void close();
@@ -113,6 +114,7 @@ struct PairOptions {
   Topology topology = Topology::kTwoDevices;
   EndOptions a{}, b{};
   std::string faults_a{};
+  std::string restrictions{};  // of either device
 };
 
 struct Pair {
