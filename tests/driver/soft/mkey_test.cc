@@ -1,11 +1,9 @@
-// Memory keys that work requests configure, through real transfers: layouts, signatures, errors that are told,
-// and queues that stop at them.
+// Memory keys that work requests configure, through real transfers: layouts, signatures, errors that are told.
 #include "driver/mkey.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -249,59 +247,6 @@ TEST_P(MkeyTest, AFullQueueTakesNoPart) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().errno_value, ENOMEM);
   EXPECT_EQ(taken, room / 3 * 3);
-}
-
-// ---- Pipelining ----
-
-TEST_P(MkeyTest, AQueueStopsAtAnErrorIfItIsToldTo) {
-  for (const bool stops : {false, true}) {
-    SCOPED_TRACE(stops);
-    PairOptions options = key_pair_options(GetParam());
-    options.a.signature_pipelining = stops;
-    Pair pair(options);
-    End &a = *pair.a, &b = *pair.b;
-    const auto key = make_key(a, {.signatures = true});
-    const Sge memory = a.sge(kFrom, 516), data = key_sge(*key, 0, 512), response = a.sge(kFrom, 16);
-    std::memset(a.at(kFrom), 0, 516);
-    configure(
-        a, *key,
-        {.access = Access::kLocalWrite, .layout = ListLayout{{&memory, 1}}, .signature = in_memory(CrcSignature{})});
-    b.post_receives(1, 2);
-    SendWr write = pair.write(1, {&data, 1}, kTo);
-    write.flags = {};
-    SendWr answer = Pair::send(2, {&response, 1});
-    answer.flags = SendFlag::kSignaled | SendFlag::kFence;
-    a.post(write);
-    a.post(answer);
-    if (!stops) {
-      EXPECT_EQ(text(a.wait_sends(1)), "2 ok");
-      EXPECT_TRUE(must(key->check()));
-      continue;
-    }
-    const auto event = must(a.context.next_async_event(std::chrono::duration_cast<std::chrono::milliseconds>(kLimit)));
-    ASSERT_TRUE(event);
-    EXPECT_EQ(event->type, 5u);  // IBV_EVENT_SQ_DRAINED
-    a.expect_quiet();
-    b.expect_quiet();
-    EXPECT_TRUE(must(key->check()));
-    EXPECT_EQ(must(a.qp->cancel_sends(3)), 0u);
-    EXPECT_EQ(must(a.qp->cancel_sends(2)), 1u);
-    a.post(Pair::send(3, {&response, 1}));
-    uapi::QpAttributes attributes{};
-    attributes.state = static_cast<std::uint8_t>(QpState::kRts);
-    attributes.current_state = static_cast<std::uint8_t>(QpState::kSqd);
-    ASSERT_TRUE(a.qp->modify(attributes, 1u << 0 | 1u << 1));  // IBV_QP_STATE, IBV_QP_CUR_STATE
-    const auto completions = a.wait_sends(2);
-    EXPECT_EQ(text(completions), "2 ok, 3 ok");
-    EXPECT_EQ(completions[0].opcode, CompletionOpcode::kSend);  // as which it was posted
-    EXPECT_EQ(text(b.wait_receives(1)), "1 ok");                // one SEND only
-  }
-}
-
-TEST_P(MkeyTest, CancellingNeedsAStoppedQueue) {
-  const auto refused = a_.qp->cancel_sends(1);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().errno_value, EINVAL);
 }
 
 }  // namespace
