@@ -53,6 +53,29 @@ class Good(unittest.TestCase):
     def test_it(self):
         pass
 """
+# Cases that want different devices.
+CRYPTO = """
+import json, os, unittest
+plain = os.environ.get("UMLX5_SOFT_CAPS") != "xrc=0,plain_keys=0"
+class Crypto(unittest.TestCase):
+    def test_plain(self):
+        if not plain:
+            self.skipTest("keys come wrapped")
+        self.assertEqual(os.environ.get("UMLX5_SOFT_CAPS"), "xrc=0")
+    def test_wrapped(self):
+        if plain:
+            self.skipTest("keys come plain")
+        with open(os.environ["MLX5_CRYPTO_TEST_INFO"]) as file:
+            self.assertEqual(len(json.load(file)[0]["credential"]), 6)
+    def test_never(self):
+        self.skipTest("not here")
+    def test_fails_first(self):
+        self.assertFalse(plain)
+    def test_fails_later(self):
+        if plain:
+            self.skipTest("keys come plain")
+        raise OSError("broken")
+"""
 
 
 class RunPyverbsTest(unittest.TestCase):
@@ -73,11 +96,12 @@ class RunPyverbsTest(unittest.TestCase):
         with gzip.open(path + ".gz", "wt") if packed else open(path, "w", encoding="utf-8") as out:
             out.write(text)
 
-    def run_pyverbs(self, *arguments):
+    def run_pyverbs(self, *arguments, **variables):
         return subprocess.run(
             ["/usr/bin/python3", "tools/pyverbs/run_pyverbs.py", "--source", self.source, "--preload", "/preloaded.so",
              "--seconds", "2", "--markdown", self.markdown, "--json", os.path.join(self.folder, "out.json"), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
+            env=dict(os.environ, **variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
+            check=False)
 
     def outcomes(self, module):
         with open(os.path.join(self.folder, "out.json"), encoding="utf-8") as file:
@@ -98,6 +122,17 @@ class RunPyverbsTest(unittest.TestCase):
             "Mixed.test_f_breaks": ("failed", ["OSError: broken"]),
             "Mixed.test_g_still_passes": ("passed", []),
             "setUpClass (tests.test_mixed.NotSetUp)": ("skipped", ["no card"])})
+
+    def test_a_case_counts_on_the_device_that_it_is_for(self):
+        self.write("test_mlx5_crypto.py", CRYPTO)
+        done = self.run_pyverbs("mlx5_crypto", UMLX5_SOFT_CAPS="xrc=0")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(self.outcomes("test_mlx5_crypto"), {
+            "Crypto.test_plain": ("passed", []),
+            "Crypto.test_wrapped": ("passed", []),
+            "Crypto.test_never": ("skipped", ["not here"]),
+            "Crypto.test_fails_first": ("failed", ["AssertionError: True is not false"]),
+            "Crypto.test_fails_later": ("failed", ["OSError: broken"])})
 
     def test_the_table_keeps_both_drivers(self):
         self.assertEqual(self.run_pyverbs("--driver", "umlx5", "good").returncode, 0)
