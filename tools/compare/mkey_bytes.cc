@@ -3,7 +3,8 @@
 // the ring, of which the sequences visit all. Two runs with the same seeds print the same lines if the libraries write
 // the same.
 //
-// The queue pairs are in the error state, where every request is built, posted and flushed.
+// The queue pairs are in the error state, where every request is built, posted and flushed. Their memory lies in a
+// larger piece, and all of that, but for what the device is to read, holds one byte that must be there afterwards too.
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
@@ -34,6 +35,26 @@ constexpr unsigned kMostChanges = 3;
   std::exit(1);
 }
 
+// Where queues get their memory: with a page before and a page behind it.
+constexpr std::uint8_t kUntouched = 0xa5;
+constexpr std::size_t kPage = 4096;
+struct Piece {
+  std::uint8_t* begin = nullptr;
+  std::size_t bytes = 0;
+} latest;
+
+void* allocate(std::size_t bytes, void*) {
+  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage + 2 * kPage;
+  auto* const begin = static_cast<std::uint8_t*>(std::aligned_alloc(kPage, whole));
+  if (begin == nullptr) {
+    return nullptr;
+  }
+  std::memset(begin, 0, whole);
+  latest = {begin, whole};
+  return begin + kPage;
+}
+void release(void* memory, void*) { std::free(static_cast<std::uint8_t*>(memory) - kPage); }
+
 struct Device {
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
@@ -55,6 +76,12 @@ Device open_device() {
     die("open");
   }
   ibv_free_device_list(list);
+  mlx5dv_ctx_allocators allocators{};
+  allocators.alloc = allocate;
+  allocators.free = release;
+  if (mlx5dv_set_context_attr(device.context, MLX5DV_CTX_ATTR_BUF_ALLOCATORS, &allocators) != 0) {
+    die("allocators");
+  }
   device.pd = ibv_alloc_pd(device.context);
   device.cq = ibv_create_cq(device.context, 511, nullptr, nullptr, 0);
   mlx5dv_dek_init_attr dek{};
@@ -78,6 +105,7 @@ struct Queue {
   std::uint8_t* ring = nullptr;
   std::uint32_t blocks = 0;
   const std::uint32_t* record = nullptr;
+  Piece memory;  // around the ring
   std::uint32_t counter() const { return be32toh(*static_cast<const volatile std::uint32_t*>(record)) & 0xffff; }
 };
 
@@ -126,7 +154,9 @@ Queue make_queue(const Device& device) {
   dv.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
   dv.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE;
   Queue queue;
+  latest = {};
   queue.qp = mlx5dv_create_qp(device.context, &attr, &dv);
+  queue.memory = latest;
   if (queue.qp == nullptr) {
     die("QP");
   }
@@ -143,7 +173,28 @@ Queue make_queue(const Device& device) {
   queue.ring = static_cast<std::uint8_t*>(memory.sq.buf);
   queue.blocks = memory.sq.wqe_cnt;
   queue.record = reinterpret_cast<const std::uint32_t*>(memory.dbrec + 1);
+  if (queue.ring < queue.memory.begin + kPage ||
+      queue.ring + queue.blocks * kBlock + kPage > queue.memory.begin + queue.memory.bytes) {
+    die("the ring is not where it was asked to be");
+  }
   return queue;
+}
+
+// All requests are done: nobody needs what the memory holds.
+void fill(const Queue& queue) { std::memset(queue.memory.begin, kUntouched, queue.memory.bytes); }
+
+// Blanks the blocks from one counter to the other, and looks at all the rest.
+void expect_untouched(const Queue& queue, std::uint32_t from, std::uint32_t to) {
+  for (; from != to; from = (from + 1) & 0xffff) {
+    std::memset(queue.ring + (from & (queue.blocks - 1)) * kBlock, kUntouched, kBlock);
+  }
+  for (std::size_t i = 0; i < queue.memory.bytes; ++i) {
+    if (queue.memory.begin[i] != kUntouched) {
+      std::fprintf(stderr, "mkey_bytes: byte %td of the ring (%zu bytes) was written\n",
+                   queue.memory.begin + i - queue.ring, queue.blocks * kBlock);
+      std::exit(1);
+    }
+  }
 }
 
 // Takes all completions of what is posted; each request has one in the error state.
@@ -279,6 +330,7 @@ bool change(const Device& device, const Queue& queue, const Key& key, Random& ra
   const bool access = random.chance(70), layout = random.chance(70);
   const bool signature = random.chance(key.signs ? 60 : 2), crypto = random.chance(key.encrypts ? 60 : 2);
   const std::uint32_t before = queue.counter();
+  fill(queue);
   ibv_wr_start(queue.ex);
   queue.ex->wr_id = random.next();
   constexpr unsigned kFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
@@ -301,6 +353,7 @@ bool change(const Device& device, const Queue& queue, const Key& key, Random& ra
   const int error = ibv_wr_complete(queue.ex);
   digest.number("result", static_cast<std::uint64_t>(error));
   drain(device, add_wqes(queue, before, queue.counter(), digest), &digest);
+  expect_untouched(queue, before, queue.counter());
   return error == 0;
 }
 
