@@ -10,6 +10,7 @@
 
 #include "driver/types.h"
 #include "wqe/address_vector.h"
+#include "wqe/data.h"
 #include "wqe/syndrome.h"
 
 namespace umlx5 {

@@ -4,6 +4,7 @@
 
 #include "driver/verbs/device_capabilities.h"
 #include "driver/verbs/device_query.h"
+#include "driver/verbs/mlx5dv_additions.h"
 #include "driver/verbs/objects.h"
 #include "driver/verbs/report.h"
 #include "uapi/device_query.h"
@@ -96,6 +97,25 @@ void set_device_parts(const HcaCapabilities& device, Parts& parts, mlx5dv_contex
   parts.set(MLX5DV_CONTEXT_MASK_WR_MEMCPY_LENGTH, to.max_wr_memcpy_length, std::size_t{device.max_memcpy_bytes});
 }
 
+// Where a newer program has room for them.
+void set_newer_parts(const uapi::Mlx5QueryDeviceResponse& driver, const HcaCapabilities& device, Parts& parts,
+                     umlx5dv_context& to) {
+  if (parts.take(UMLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM)) {
+    to.max_dc_rd_atom = device.max_dc_rd_atomic;
+    to.max_dc_init_rd_atom = device.max_dc_init_rd_atomic;
+  }
+  parts.set(UMLX5DV_CONTEXT_MASK_REG_C0, to.reg_c0,
+            umlx5dv_reg{.value = driver.reg_c0_value, .mask = driver.reg_c0_mask}, driver.reg_c0_mask != 0);
+  const HcaCapabilities::OutOfOrder& most = device.out_of_order;
+  parts.set(UMLX5DV_CONTEXT_MASK_OOO_RECV_WRS, to.ooo_recv_wrs_caps,
+            umlx5dv_ooo_recv_wrs_caps{.max_rc = most.max_rc,
+                                      .max_xrc = most.max_xrc,
+                                      .max_dct = most.max_dct,
+                                      .max_ud = most.max_ud,
+                                      .max_uc = most.max_uc},
+            (driver.base.flags & uapi::kMlx5QueryDeviceOutOfOrderPlacement) != 0);
+}
+
 void set_clock_parts(ContextObject& object, Parts& parts, mlx5dv_context& to) {
   const mlx5_ib_clock_info* info = object.clocks.clock_info(*object.native);
   const volatile std::uint32_t* clock = object.clocks.core_clock(*object.native);
@@ -119,6 +139,8 @@ int query_mlx5_device(ibv_context* context, mlx5dv_context* attributes) {
   attributes->flags = device_flags(answer->driver.base, kernel);
   set_driver_parts(answer->driver.base, parts, *attributes);
   set_device_parts(object.native->capabilities(), parts, *attributes);
+  set_newer_parts(answer->driver, object.native->capabilities(), parts,
+                  *reinterpret_cast<umlx5dv_context*>(attributes));
   set_clock_parts(object, parts, *attributes);
   parts.set(MLX5DV_CONTEXT_MASK_DYN_BFREGS, attributes->max_dynamic_bfregs, std::uint32_t{kernel.num_dyn_bfregs});
   parts.set(MLX5DV_CONTEXT_MASK_FLOW_ACTION_FLAGS, attributes->flow_action_flags,

@@ -1,6 +1,7 @@
 // Queue pairs and completion queues that libmlx5 exports.
 #include <cerrno>
 
+#include "driver/verbs/queue_objects.h"
 #include "driver/verbs/queues.h"
 #include "driver/verbs/report.h"
 

@@ -365,6 +365,16 @@ static_assert(offset_bits_of(&AtomicCapabilities::atomic_operations) == 0x10 * 8
 struct CryptoCapabilities {
   bool wrapped_crypto_operational{};  // keys can be imported wrapped by others
   bool wrapped_crypto_going_to_commissioning{};
+// The second group of general capabilities (cmd_hca_cap_2), of which GeneralCapabilities::hca_cap_2 tells.
+struct GeneralCapabilities2 {
+  bool dp_ordering_force{};
+  static constexpr std::string_view kName = "general2";
+  static constexpr std::size_t kBytes = 256;
+  static constexpr auto kFields =
+      Fields{Field{"dp_ordering_force", &GeneralCapabilities2::dp_ordering_force, bits(0x10, 23, 23)}};
+};
+static_assert(layout_is_valid<GeneralCapabilities2>());
+
   std::uint8_t wrapped_import_method{};  // 4: AES; 0: keys come in plain text
   std::uint8_t log_max_num_deks{};
   std::uint16_t failed_selftests{};

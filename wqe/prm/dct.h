@@ -18,6 +18,7 @@ inline constexpr std::uint8_t kDctActive = 0, kDctDraining = 1, kDctDrained = 2;
 // DC target context (dctc).
 struct Dctc {
   std::uint8_t state{};
+  bool dp_ordering_force{};  // as in Qpc
   std::uint32_t user_index{};
   std::uint32_t cqn{};
   std::uint8_t counter_set_id{};
@@ -29,6 +30,7 @@ struct Dctc {
   bool latency_sensitive{};
   bool rlky{};
   bool free_ar{};
+  bool dp_ordering_1{};
   std::uint8_t cs_res{};
   std::uint8_t min_rnr_nak{};
   std::uint32_t srqn_xrqn{};
@@ -51,6 +53,7 @@ struct Dctc {
   static constexpr std::size_t kBytes = 64;
   static constexpr auto kFields =
       Fields{Field{"state", &Dctc::state, bits(0x0, 27, 24), Format::kDecimal},
+             Field{"dp_ordering_force", &Dctc::dp_ordering_force, bits(0x4, 24, 24)},
              Field{"user_index", &Dctc::user_index, bits(0x4, 23, 0)},
              Field{"cqn", &Dctc::cqn, bits(0x8, 23, 0)},
              Field{"counter_set_id", &Dctc::counter_set_id, bits(0xc, 31, 24)},
@@ -62,6 +65,7 @@ struct Dctc {
              Field{"latency_sensitive", &Dctc::latency_sensitive, bits(0xc, 15, 15)},
              Field{"rlky", &Dctc::rlky, bits(0xc, 14, 14)},
              Field{"free_ar", &Dctc::free_ar, bits(0xc, 13, 13)},
+             Field{"dp_ordering_1", &Dctc::dp_ordering_1, bits(0xc, 11, 11)},
              Field{"cs_res", &Dctc::cs_res, bits(0x10, 23, 16)},
              Field{"min_rnr_nak", &Dctc::min_rnr_nak, bits(0x10, 12, 8), Format::kDecimal},
              Field{"srqn_xrqn", &Dctc::srqn_xrqn, bits(0x14, 23, 0)},

@@ -159,6 +159,7 @@ struct Qpc {
   bool atomic_like_write_en{};
   bool latency_sensitive{};
   bool drain_sigerr{};
+  bool dp_ordering_force{};  // dp_ordering_1 is not what the path's service level says
   std::uint32_t pd{};
   std::uint8_t mtu{};  // IBA code 1 (256) .. 5 (4096)
   std::uint8_t log_msg_max{};
@@ -196,6 +197,7 @@ struct Qpc {
   bool rwe{};
   bool rae{};
   std::uint8_t page_offset{};  // of the queues in the first page, 1/64 of a page
+  bool dp_ordering_1{};        // all operations are placed out of order
   bool cd_slave_receive{};
   bool cd_slave_send{};
   bool cd_master{};
@@ -234,6 +236,7 @@ struct Qpc {
       Field{"atomic_like_write_en", &Qpc::atomic_like_write_en, bits(0x4, 29, 29)},
       Field{"latency_sensitive", &Qpc::latency_sensitive, bits(0x4, 28, 28)},
       Field{"drain_sigerr", &Qpc::drain_sigerr, bits(0x4, 26, 26)},
+      Field{"dp_ordering_force", &Qpc::dp_ordering_force, bits(0x4, 24, 24)},
       Field{"pd", &Qpc::pd, bits(0x4, 23, 0)},
       Field{"mtu", &Qpc::mtu, bits(0x8, 31, 29), Format::kDecimal},
       Field{"log_msg_max", &Qpc::log_msg_max, bits(0x8, 28, 24), Format::kDecimal},
@@ -271,6 +274,7 @@ struct Qpc {
       Field{"rwe", &Qpc::rwe, bits(0x90, 14, 14)},
       Field{"rae", &Qpc::rae, bits(0x90, 13, 13)},
       Field{"page_offset", &Qpc::page_offset, bits(0x90, 11, 6)},
+      Field{"dp_ordering_1", &Qpc::dp_ordering_1, bits(0x90, 3, 3)},
       Field{"cd_slave_receive", &Qpc::cd_slave_receive, bits(0x90, 2, 2)},
       Field{"cd_slave_send", &Qpc::cd_slave_send, bits(0x90, 1, 1)},
       Field{"cd_master", &Qpc::cd_master, bits(0x90, 0, 0)},

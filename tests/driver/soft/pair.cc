@@ -47,14 +47,15 @@ End::End(Context& context, EndOptions given) : context(context), options(given),
   if (options.srq_requests != 0) {
     srq = must(pd->create_srq({.max_wr = options.srq_requests, .max_sge = options.capacity.max_recv_sge}));
   }
-  qp = must(pd->create_qp({.type = options.type,
-                           .send_cq = send_cq.get(),
-                           .recv_cq = recv_cq.get(),
-                           .srq = srq.get(),
-                           .capacity = options.capacity,
-                           .signal_all = options.signal_all,
-                           .dv_create_flags = options.signature_pipelining ? dv::kSignaturePipelining : 0,
-                           .many_producers = options.many_threads}));
+  qp = must(pd->create_qp(
+      {.type = options.type,
+       .send_cq = send_cq.get(),
+       .recv_cq = recv_cq.get(),
+       .srq = srq.get(),
+       .capacity = options.capacity,
+       .signal_all = options.signal_all,
+       .dv_create_flags = options.dv_create_flags | (options.signature_pipelining ? dv::kSignaturePipelining : 0),
+       .many_producers = options.many_threads}));
 }
 
 QpAddress End::address(std::uint32_t psn) const {

@@ -57,6 +57,7 @@ struct EndOptions {
   std::uint8_t compression = 0;       // of completions: CqOptions::compression
   bool many_threads = false;          // that post, and that poll
   bool signature_pipelining = false;  // the send queue stops at a signature error
+  std::uint32_t dv_create_flags = 0;  // more of them, dv_flags.h
   bool events = false;                // CQs report to channels
   std::uint32_t srq_requests = 0;     // receives come from a shared receive queue of so many; 0: from the QP's own
   AccessFlags region_access = kAllAccess, remote_access = kAllAccess;

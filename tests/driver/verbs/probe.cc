@@ -332,7 +332,8 @@ void mlx5_device(ibv_device* device, ibv_context* context) {
   title("mlx5dv");
   std::printf("supported: %d\n", mlx5dv_is_supported(device));
   // What the device itself tells of signatures, encryption and link aggregation is not compared here.
-  for (int bit = 0; bit <= 20; ++bit) {
+  // Bits 14 to 16 are for structures of newer headers, which are larger.
+  for (int bit = 0; bit <= 20; bit = bit == 13 ? 17 : bit + 1) {
     mlx5dv_context attributes{};
     attributes.comp_mask = std::uint64_t{1} << bit;
     line("query_device " + std::to_string(bit), [&] { return mlx5dv_query_device(context, &attributes); });

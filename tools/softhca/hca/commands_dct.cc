@@ -37,6 +37,9 @@ Refusal check(const Device& device, const Request& request, const prm::Dctc& dct
   if (dctc.cs_res != 0 && dctc.cs_res != prm::kScatterResponder32 && dctc.cs_res != prm::kScatterResponder64) {
     return bad_parameter(Syndrome::kQpScatterCqe);
   }
+  if (dctc.dp_ordering_1 && !device.profile.out_of_order) {
+    return bad_parameter(Syndrome::kQpOrdering);
+  }
   return dctc.rlky && request.header.uid != 0 ? bad_parameter(Syndrome::kQpReservedLkey) : Refusal{};
 }
 
@@ -69,6 +72,7 @@ void take(const Device& device, const Request& request, const prm::Dctc& dctc, Q
   dct.remote_write = dctc.rwe;
   dct.remote_atomic = dctc.rae;
   dct.reserved_lkey = dctc.rlky;
+  dct.out_of_order = dctc.dp_ordering_1 && dctc.dp_ordering_force;
   dct.inline_scatter_responder_bytes = dctc.cs_res == prm::kScatterResponder32   ? 32
                                        : dctc.cs_res == prm::kScatterResponder64 ? 64
                                                                                  : 0;
@@ -135,6 +139,7 @@ Refusal query_dct(Device& device, const Request& request) {
   out.dctc.rwe = dct->remote_write;
   out.dctc.rae = dct->remote_atomic;
   out.dctc.atomic_mode = dct->remote_atomic ? prm::kAtomicModeIb : 0;
+  out.dctc.dp_ordering_1 = out.dctc.dp_ordering_force = dct->out_of_order;
   out.dctc.min_rnr_nak = dct->min_rnr_timer;
   out.dctc.srqn_xrqn = dct->srq->srqn;
   out.dctc.pd = dct->pdn;

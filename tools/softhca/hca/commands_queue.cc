@@ -18,11 +18,11 @@ namespace {
 constexpr std::uint64_t kDoorbellRecordBytes = 8;
 constexpr std::uint8_t kLogWqebbBytes = 6, kLogLeastReceiveBytes = 4;
 
-Refusal check_wq(const Profile& profile, const prm::Wq& wq) {
+Refusal check_wq(const Profile& profile, const prm::Wq& wq, prm::WqType type) {
   if (wq.wq_umem_valid || wq.dbr_umem_valid) {
     return bad_parameter(Syndrome::kUmemUnsupported);
   }
-  if (wq.wq_type != prm::WqType::kCyclic || !profile.raw_packets) {
+  if (wq.wq_type != type || !profile.raw_packets) {
     return bad_parameter(Syndrome::kQueueType);
   }
   if (wq.wq_signature || wq.cd_slave) {
@@ -129,7 +129,7 @@ Refusal destroy(Device& device, QpObject& queue) {
 
 Refusal create_sq(Device& device, const Request& request) {
   const prm::Sqc context = request.as<prm::CreateSqIn>().context;
-  if (const Refusal refusal = check_wq(device.profile, context.wq)) {
+  if (const Refusal refusal = check_wq(device.profile, context.wq, prm::WqType::kCyclic)) {
     return refusal;
   }
   if (context.wq.log_wq_stride != kLogWqebbBytes || context.cd_master || context.tis_lst_sz != 1 ||

@@ -129,6 +129,10 @@ Refusal to_init(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
 }
 
 Refusal to_rtr(const Device& device, const prm::Qpc& qpc, QpObject& qp) {
+  qp.out_of_order = qpc.dp_ordering_1 && qpc.dp_ordering_force;
+  if (qpc.dp_ordering_1 && !device.profile.out_of_order) {
+    return bad_parameter(Syndrome::kQpOrdering);
+  }
   if (qp.type == QpType::kUd) {
     qp.path.log_mtu = device.profile.log_port_mtu;
     return {};
@@ -259,6 +263,7 @@ struct Attributes {
         remote_read(qp.remote_read),
         remote_write(qp.remote_write),
         remote_atomic(qp.remote_atomic),
+        out_of_order(qp.out_of_order),
         drain_sigerr(qp.drain_sigerr) {}
 
   void put_back(Qp& qp) const {
@@ -277,6 +282,7 @@ struct Attributes {
     qp.remote_read = remote_read;
     qp.remote_write = remote_write;
     qp.remote_atomic = remote_atomic;
+    qp.out_of_order = out_of_order;
     qp.drain_sigerr = drain_sigerr;
   }
 
@@ -285,7 +291,7 @@ struct Attributes {
   std::uint16_t pkey_index;
   std::uint32_t initial_send_psn, initial_receive_psn, max_initiated, max_target;
   std::uint8_t retry_count, rnr_retry, ack_timeout, min_rnr_timer;
-  bool remote_read, remote_write, remote_atomic, drain_sigerr;
+  bool remote_read, remote_write, remote_atomic, out_of_order, drain_sigerr;
 };
 
 // Keeps QUERY_QP's answer: what this transition carried, and what the QP has become.
@@ -306,6 +312,8 @@ void remember(const Transition& transition, const prm::Qpc& from, const QpObject
     to.log_rra_max = from.log_rra_max;
     to.next_rcv_psn = from.next_rcv_psn;
     to.log_msg_max = from.log_msg_max;
+    to.dp_ordering_1 = from.dp_ordering_1;
+    to.dp_ordering_force = from.dp_ordering_force;
   } else if (transition.opcode == Opcode::kRtr2RtsQp) {
     to.log_sra_max = from.log_sra_max;
     to.retry_count = from.retry_count;
@@ -329,7 +337,7 @@ void enter_state(Device& device, QpObject& qp, QpState to) {
   qp.state = to;
   if (to == QpState::kReset) {
     qp.sq_consumed_wqebbs = qp.rq_consumed = 0;
-    qp.drain_sigerr = false;
+    qp.drain_sigerr = qp.out_of_order = false;
   }
   device.transport.state_changed(qp, from);
 }

@@ -89,6 +89,10 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.qp_packet_based = profile.packet_based_credit;  // this device counts no credits: the mode changes nothing
   cap.dct = profile.dct;
   cap.qpc_extension = true;
+  cap.hca_cap_2 = profile.out_of_order;
+  cap.dp_ordering_ooo_all_rc = cap.dp_ordering_ooo_all_uc = cap.dp_ordering_ooo_all_ud = profile.out_of_order;
+  cap.dp_ordering_ooo_all_xrc = profile.out_of_order && profile.xrc;
+  cap.dp_ordering_ooo_all_dc = profile.out_of_order && profile.dct;
   cap.dma_mmo_qp = profile.mmo;
   cap.log_max_ra_req_dc = profile.log_max_ra_req_qp;
   cap.log_max_ra_res_dc = profile.log_max_ra_res_qp;
@@ -231,6 +235,12 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
       write_head(general_capabilities(profile), out);
       return true;
     case prm::CapabilityGroup::kAtomic:
+    case prm::CapabilityGroup::kGeneral2:
+      if (!profile.out_of_order) {  // it has nothing else
+        return false;
+      }
+      write_head(prm::GeneralCapabilities2{.dp_ordering_force = true}, out);
+      return true;
       write_head(atomic_capabilities(profile), out);
       return true;
     case prm::CapabilityGroup::kRoce:

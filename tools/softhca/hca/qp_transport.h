@@ -18,7 +18,7 @@ class QpTransport {
   Responder responder;
 
   // Membership of the transport's lists.
-  bool in_sending = false, in_answering = false, in_flushing = false;
+  bool in_sending = false, in_answering = false, in_flushing = false, in_unsettled = false;
   std::uint64_t timer_ns = 0;  // earliest entry among the timers, 0: none
 
   bool drain_awaited = false;  // SQD was entered and its event is not out

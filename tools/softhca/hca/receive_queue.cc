@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "tools/softhca/hca/doorbell_record.h"
+#include "tools/softhca/wire/chance.h"
 #include "wqe/data.h"
 #include "wqe/eqe.h"
 #include "wqe/send_wqe.h"
@@ -14,6 +16,7 @@ namespace {
 using umlx5::wqe::ReceivePrefix;
 
 constexpr std::size_t kMaxReceiveWqeBytes = 1024;
+constexpr unsigned kMaxReach = 8;
 
 // Reads the WQE at `position` of `pages` into `wqe`; `next` is the link segment's index, for an SRQ.
 void read_wqe(Link& link, const PageList& pages, std::uint64_t position, std::uint32_t stride_bytes,
@@ -44,17 +47,16 @@ void read_wqe(Link& link, const PageList& pages, std::uint64_t position, std::ui
   }
 }
 
-// WQEs posted and not handed out.
-std::uint16_t waiting(Link& link, const Srq& srq) {
+}  // namespace
+
+std::uint16_t waiting_on(Link& link, const Srq& srq) {
   const auto producer = load_counter(link.services.dma(), srq.doorbell_record);
   const auto count = producer ? static_cast<std::uint16_t>(*producer - srq.consumed) : std::uint16_t{0};
   return count <= (1u << srq.log_entries) ? count : std::uint16_t{0};
 }
 
-}  // namespace
-
 bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe) {
-  const std::uint16_t count = waiting(link, srq);
+  const std::uint16_t count = waiting_on(link, srq);
   if (count == 0) {
     return false;
   }
@@ -77,16 +79,61 @@ bool ReceiveQueue::ring_has_next(Link& link, const Qp& qp) {
     return false;
   }
   if (consumer_ == producer_) {
-    const auto producer = load_counter(link.services.dma(), qp.doorbell_record + kReceiveCounterOffset);
-    if (producer && static_cast<std::uint16_t>(*producer - consumer_) <= (1u << qp.log_rq_entries)) {
-      producer_ = *producer;
-    }
+    read_producer(link, qp);
   }
   return consumer_ != producer_;
 }
 
+void ReceiveQueue::read_producer(Link& link, const Qp& qp) {
+  const auto producer = load_counter(link.services.dma(), qp.doorbell_record + kReceiveCounterOffset);
+  if (producer && static_cast<std::uint16_t>(*producer - consumer_) <= (1u << qp.log_rq_entries)) {
+    producer_ = *producer;
+  }
+}
+
+// Rings of 4 and less are the least there are, and may be all outstanding.
+unsigned ReceiveQueue::reach(const Qp& qp) {
+  return !qp.out_of_order || qp.log_rq_entries < 3 ? 0 : std::min(kMaxReach, (1u << qp.log_rq_entries) / 4);
+}
+
+unsigned ReceiveQueue::waiting(Link& link, const Qp& qp) {
+  if (qp.srq != nullptr) {
+    return waiting_on(link, *qp.srq);
+  }
+  if (!qp.has_rq) {
+    return 0;
+  }
+  read_producer(link, qp);
+  return static_cast<std::uint16_t>(producer_ - consumer_) - static_cast<unsigned>(std::popcount(taken_ahead_));
+}
+
+// How far from consumer_ the WQE to take is.
+unsigned ReceiveQueue::choose(Link& link, const Qp& qp) const {
+  const unsigned window = std::min<unsigned>(reach(qp), static_cast<std::uint16_t>(producer_ - consumer_));
+  if (window <= 1) {
+    return 0;
+  }
+  const unsigned taken = taken_ahead_ & ((1u << window) - 1);
+  unsigned skip = static_cast<unsigned>(wire::draw(link.port.seed(), choices_, qp.qpn) %
+                                        (window - static_cast<unsigned>(std::popcount(taken))));
+  unsigned ahead = 0;
+  while ((taken >> ahead & 1) != 0 || skip-- != 0) {
+    ++ahead;
+  }
+  return ahead;
+}
+
+void ReceiveQueue::mark_taken(Qp& qp, unsigned ahead) {
+  ++choices_;
+  taken_ahead_ = static_cast<std::uint16_t>(taken_ahead_ | 1u << ahead);
+  for (; (taken_ahead_ & 1) != 0; taken_ahead_ >>= 1) {
+    ++consumer_;
+  }
+  qp.rq_consumed = consumer_;
+}
+
 bool ReceiveQueue::available(Link& link, const Qp& qp) {
-  return qp.srq != nullptr ? waiting(link, *qp.srq) != 0 : ring_has_next(link, qp);
+  return qp.srq != nullptr ? waiting_on(link, *qp.srq) != 0 : ring_has_next(link, qp);
 }
 
 bool ReceiveQueue::take(Link& link, Qp& qp, ReceiveWqe& wqe) {
@@ -96,12 +143,12 @@ bool ReceiveQueue::take(Link& link, Qp& qp, ReceiveWqe& wqe) {
   if (!ring_has_next(link, qp)) {
     return false;
   }
-  wqe.wqe_counter = consumer_;
-  wqe.pdn = qp.pdn;
-  const std::uint32_t slot = consumer_ & ((1u << qp.log_rq_entries) - 1);
-  read_wqe(link, qp.pages, std::uint64_t{slot} * qp.rq_wqe_bytes, qp.rq_wqe_bytes, ReceivePrefix::kNone,
-           qp.reserved_lkey, wqe, nullptr);
-  qp.rq_consumed = ++consumer_;
+  if (qp.out_of_order) {
+    read_producer(link, qp);
+  }
+  const unsigned ahead = choose(link, qp);
+  read(link, qp, static_cast<std::uint16_t>(consumer_ + ahead), wqe);
+  mark_taken(qp, ahead);
   return true;
 }
 
@@ -109,8 +156,9 @@ std::optional<std::uint16_t> ReceiveQueue::take_for_flush(Link& link, Qp& qp) {
   if (!ring_has_next(link, qp)) {
     return std::nullopt;
   }
-  qp.rq_consumed = static_cast<std::uint16_t>(consumer_ + 1);
-  return consumer_++;
+  const std::uint16_t wqe_counter = consumer_;
+  mark_taken(qp, 0);
+  return wqe_counter;
 }
 
 }  // namespace softhca::hca

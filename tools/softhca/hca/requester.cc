@@ -325,6 +325,7 @@ bool Requester::convert(Link& link, Qp& qp, Work& work) {
     return false;
   }
   request.inline_data = std::move(wire);
+  bth.version = qp.out_of_order && qp.type != QpType::kUd ? wire::kOutOfOrderVersion : 0;
   request.list.assign(1, {.address = 0,
                           .lkey = 0,
                           .bytes = static_cast<std::uint32_t>(request.inline_data.size()),

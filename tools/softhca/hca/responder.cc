@@ -26,7 +26,9 @@ std::uint32_t packets_of(const Qp& qp, std::uint32_t bytes) {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (bytes + mtu - 1) / mtu));
 }
 
-CqeOpcode receive_opcode(const wire::OpcodeInfo& info) {
+}  // namespace
+
+CqeOpcode Responder::receive_opcode(const wire::OpcodeInfo& info) {
   if (info.kind == Kind::kRdmaWrite) {
     return CqeOpcode::kResponderWriteImmediate;
   }
@@ -38,15 +40,13 @@ CqeOpcode receive_opcode(const wire::OpcodeInfo& info) {
 
 // The protection domain whose keys a request may name: the QP's, or on an XRC QP that of the SRQ which the request
 // names. None if that is no SRQ of the QP's XRC domain.
-std::optional<std::uint32_t> pdn_of(Link& link, const Qp& qp, const wire::Packet& packet) {
+std::optional<std::uint32_t> Responder::pdn_of(Link& link, const Qp& qp, const wire::Packet& packet) {
   if (qp.type != QpType::kXrc) {
     return qp.pdn;
   }
   const Srq* const srq = link.services.find_srq(packet.xrceth.srqn);
   return srq != nullptr && srq->kind == SrqKind::kXrc && srq->xrcd == qp.xrcd ? std::optional(srq->pdn) : std::nullopt;
 }
-
-}  // namespace
 
 void Responder::start(const Qp& qp, std::uint32_t psn) {
   *this = Responder();
@@ -66,6 +66,10 @@ void Responder::on_request(Link& link, Qp& qp, const wire::Packet& packet) {
     on_duplicate(link, qp, packet);
     return;
   }
+  if (qp.out_of_order) {
+    on_request_in_any_order(link, qp, packet, static_cast<std::uint32_t>(ahead));
+    return;
+  }
   if (ahead > 0) {
     ++link.counters.out_of_sequence;
     if (!gap_reported_) {
@@ -74,12 +78,17 @@ void Responder::on_request(Link& link, Qp& qp, const wire::Packet& packet) {
     }
     return;
   }
+  on_next_request(link, qp, packet);
+}
+
+bool Responder::on_next_request(Link& link, Qp& qp, const wire::Packet& packet) {
   gap_reported_ = false;
   const bool executed = execute(link, qp, packet);
   const bool has_response = packet.info().kind != Kind::kSend && packet.info().kind != Kind::kRdmaWrite;
   if (executed && packet.bth.ack_request && !has_response && verdict_ == Verdict::kNone) {
     verdict_ = Verdict::kAck;
   }
+  return executed;
 }
 
 bool Responder::execute(Link& link, Qp& qp, const wire::Packet& packet) {
@@ -88,7 +97,7 @@ bool Responder::execute(Link& link, Qp& qp, const wire::Packet& packet) {
     verdict_ = Verdict::kNone;
   }
   const auto pdn = pdn_of(link, qp, packet);
-  if (!pdn) {
+  if (!pdn || !same_ordering(qp, packet)) {
     return refuse_invalid();
   }
   pdn_ = *pdn;
@@ -121,6 +130,13 @@ bool Responder::sizes_fit(const Qp& qp, const wire::Packet& packet) const {
 }
 
 bool Responder::take_receive(Link& link, Qp& qp) {
+  // A message that could not be executed early has taken its WQE.
+  Early* const early = early_of(expected_psn_);
+  if (!receive_in_use_ && early != nullptr && early->takes_receive) {
+    early->takes_receive = false;
+    receive_ = std::move(early->receive);
+    receive_in_use_ = true;
+  }
   // An unreliable message that was dropped has left its WQE.
   const auto take = [&] {
     return qp.type == QpType::kXrc ? take_shared(link, *link.services.find_srq(srqn_), receive_)
@@ -564,6 +580,13 @@ void Responder::flush(Link& link, Qp& qp) {
   sent_responses_ = 0;
   verdict_ = Verdict::kNone;
   message_ = Message::kNone;
+  held_.clear();
+  for (const Early& early : std::exchange(early_, {})) {
+    if (early.takes_receive) {
+      srqn_ = early.srqn;
+      fail_receive(link, qp, sink(link, qp), early.completion.wqe_counter, failure::kFlushedReceive);
+    }
+  }
   while (const auto wqe_counter = queue_.take_for_flush(link, qp)) {
     fail_receive(link, qp, receive_sink(qp), *wqe_counter, failure::kFlushedReceive);
   }

@@ -5,6 +5,9 @@
 // covers all that was executed meanwhile. A request that ends the connection waits in the same way before it is
 // refused.
 //
+// A connection that places data out of order executes whole messages that arrive before their turn
+// (responder_out_of_order.cc). They are acknowledged, and complete, in the order of their PSNs all the same.
+//
 // Without reliability there are no answers (responder_unreliable.cc). A UC message whose packets do not all come, in
 // order, is dropped with all that is wrong in it; the receive WQE that it has taken waits for the next. Of datagrams,
 // those that are not for this QP or find no receive WQE are dropped. Faults of this side's own making (a receive WQE
@@ -24,6 +27,11 @@
 
 namespace softhca::hca {
 
+// Both ends of a connection place data out of order, or none.
+constexpr bool same_ordering(const Qp& qp, const wire::Packet& packet) {
+  return qp.out_of_order == (packet.bth.version == wire::kOutOfOrderVersion);
+}
+
 class Responder {
  public:
   // Forgets everything; the first request has `psn`.
@@ -34,13 +42,17 @@ class Responder {
   void on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet);
   void on_datagram(Link& link, Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
-  // A frame that steering has given to this receive queue.
+  // A frame that steering has given to this receive queue (responder_raw.cc).
   void on_frame(Link& link, Qp& qp, const Frame& frame, std::span<const std::byte> bytes, const Delivery& delivery);
 
   // A request to a DC target with a wrong key: it is refused, and nothing more is heard.
   void turn_away(Link& link, const Qp& qp, std::uint32_t psn);
   // A connection to a DC target has ended with a refusal.
   bool closed() const { return closed_; }
+
+  // All packets that have arrived together are heard: executes what was held back among them.
+  void settle(Link& link, Qp& qp);
+  bool unsettled() const { return !held_.empty(); }
 
   // Sends at most `budget` packets of what is owed; returns how many. owes() tells if there is more.
   unsigned answer(Link& link, Qp& qp, unsigned budget);
@@ -148,3 +160,6 @@ class Responder {
 };
 
 }  // namespace softhca::hca
+  std::vector<Held> held_;  // by PSN
+  std::vector<Early> early_;
+

@@ -3,6 +3,7 @@
 
 #include "tools/softhca/hca/frame.h"
 #include "tools/softhca/hca/responder.h"
+#include "wqe/data.h"
 
 namespace softhca::hca {
 

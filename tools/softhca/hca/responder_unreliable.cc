@@ -24,6 +24,11 @@ void Responder::fail_local(Link& link, Qp& qp, Failure failure) {
 }
 
 void Responder::on_unacknowledged(Link& link, Qp& qp, const wire::Packet& packet) {
+  if (!same_ordering(qp, packet)) {  // no later message will be better
+    link.services.async_event(static_cast<std::uint8_t>(umlx5::wqe::EventType::kWorkQueueInvalidRequest), qp.qpn, 0);
+    link.services.fail_qp(qp);
+    return;
+  }
   if (packet.info().begins_message()) {
     message_ = Message::kNone;
     expected_psn_ = packet.bth.psn;

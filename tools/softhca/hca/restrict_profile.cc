@@ -14,19 +14,17 @@
 namespace softhca::hca {
 namespace {
 
-// A capability: a yes or no, or a number. Neither: one that no profile has, to be named by tests of its absence.
+// A capability: a yes or no, or a number.
 struct Knob {
   std::string_view name;
   bool Profile::*flag = nullptr;
   std::uint8_t Profile::*number = nullptr;
 
-  unsigned value(const Profile& profile) const {
-    return flag != nullptr ? profile.*flag : number != nullptr ? profile.*number : 0u;
-  }
+  unsigned value(const Profile& profile) const { return flag != nullptr ? profile.*flag : profile.*number; }
   void set(Profile& profile, unsigned value) const {
     if (flag != nullptr) {
       profile.*flag = value != 0;
-    } else if (number != nullptr) {
+    } else {
       profile.*number = static_cast<std::uint8_t>(value);
     }
   }
@@ -48,7 +46,7 @@ constexpr std::array kKnobs = {Knob{"xrc", &Profile::xrc},
                                Knob{"plain_keys", &Profile::plain_keys},
                                Knob{"dci_streams", nullptr, &Profile::log_max_dci_streams},
                                Knob{"dci_errored_streams", nullptr, &Profile::log_max_dci_errored_streams},
-                               Knob{"ooo"}};
+                               Knob{"ooo", &Profile::out_of_order}};
 
 std::string names() {
   std::string all;

@@ -89,6 +89,8 @@ struct Transport::State {
   void want_to_send(QpTransport& qp) { enlist(sending, &QpTransport::in_sending, qp); }
   void want_to_answer(QpTransport& qp) { enlist(answering, &QpTransport::in_answering, qp); }
 
+  void respond(QpTransport& qp, const wire::Packet& request);
+  void settle();
   void set_timer(QpTransport& qp);
   void drop(QpTransport& qp);
   void enter_error(QpTransport& qp);
@@ -110,9 +112,10 @@ struct Transport::State {
   Link link;
   std::array<wire::Received, kReceiveBatch> batch{};  // scratch of hear(): dear to clear in every pass
   std::vector<QpTransport*> sending, answering;
-  std::vector<QpTransport*> turn;      // scratch of send() and answer()
-  std::vector<QpTransport*> failed;    // entered ERR, not flushed yet
-  std::vector<QpTransport*> flushing;  // in ERR with a receive queue of their own
+  std::vector<QpTransport*> turn;       // scratch of send() and answer()
+  std::vector<QpTransport*> failed;     // entered ERR, not flushed yet
+  std::vector<QpTransport*> unsettled;  // hold packets out of order that have arrived in this pass
+  std::vector<QpTransport*> flushing;   // in ERR with a receive queue of their own
   std::map<DcPeer::Key, DcPeer> dc_peers;
   std::vector<Delivery> deliveries;  // scratch of hear_frame()
   std::vector<Timer> timers;         // a heap; entries may be earlier than what the QP wants now
@@ -160,7 +163,29 @@ bool Transport::State::hear() {
   for (const wire::Received& received : std::span{batch}.first(count)) {
     hear(received);
   }
+  settle();
   return count != 0;
+}
+
+void Transport::State::respond(QpTransport& qp, const wire::Packet& request) {
+  qp.responder.on_request(link, qp.qp, request);
+  if (qp.responder.unsettled()) {
+    enlist(unsettled, &QpTransport::in_unsettled, qp);
+  }
+  if (qp.responder.owes()) {
+    want_to_answer(qp);
+  }
+}
+
+void Transport::State::settle() {
+  for (QpTransport* const qp : unsettled) {
+    qp->in_unsettled = false;
+    qp->responder.settle(link, qp->qp);
+    if (qp->responder.owes()) {
+      want_to_answer(*qp);
+    }
+  }
+  unsettled.clear();
 }
 
 void Transport::State::hear(const wire::Received& received) {
@@ -212,10 +237,7 @@ void Transport::State::hear(const wire::Received& received) {
     transport.responder.on_unacknowledged(link, *qp, *packet);
     return;
   }
-  transport.responder.on_request(link, *qp, *packet);
-  if (transport.responder.owes()) {
-    want_to_answer(transport);
-  }
+  respond(transport, *packet);
 }
 
 // Every queue pair in the group gets a copy.
@@ -279,6 +301,7 @@ DcPeer* Transport::State::peer_of(Qp& target, const wire::Packet& packet, const 
   qp.remote_atomic = target.remote_atomic;
   qp.inline_scatter_responder_bytes = target.inline_scatter_responder_bytes;
   qp.reserved_lkey = target.reserved_lkey;
+  qp.out_of_order = target.out_of_order;
   qp.transport = std::make_unique<QpTransport>(qp);
   qp.transport->responder.start(qp, dceth.first_psn);
   if (dceth.access_key != target.dc_access_key) {
@@ -307,11 +330,7 @@ void Transport::State::hear_target(Qp& target, const wire::Packet& packet, const
   if (peer == nullptr) {
     return;
   }
-  QpTransport& transport = *peer->qp->transport;
-  transport.responder.on_request(link, *peer->qp, packet);
-  if (transport.responder.owes()) {
-    want_to_answer(transport);
-  }
+  respond(*peer->qp->transport, packet);
 }
 
 void Transport::State::forget_peers(const Qp& target) {
@@ -417,7 +436,7 @@ bool Transport::State::flush_late_receives() {
 }
 
 void Transport::State::drop(QpTransport& qp) {
-  for (auto* const list : {&sending, &answering, &turn, &failed, &flushing}) {
+  for (auto* const list : {&sending, &answering, &turn, &failed, &unsettled, &flushing}) {
     std::erase(*list, &qp);
   }
   if (std::erase_if(timers, [&](const Timer& timer) { return timer.owner == &qp; }) != 0) {

@@ -39,6 +39,7 @@ int to_rtr(Request& request, Qp& dct, const ib_uverbs_modify_qp& asked, std::uin
   dct.dctc.flow_label = asked.dest.flow_label & 0xfffff;
   dct.dctc.min_rnr_nak = asked.min_rnr_timer & 31;
   dct.dctc.ece = ece;
+  dct.dctc.dp_ordering_1 = dct.dctc.dp_ordering_force = dct.out_of_order;
   const auto out = command<prm::ObjectOut>(
       request.firmware(),
       prm::CreateDctIn{.header = {.opcode = prm::Opcode::kCreateDct, .uid = dct.uid}, .dctc = dct.dctc});

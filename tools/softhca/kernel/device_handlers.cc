@@ -16,6 +16,7 @@
 #include "tools/softhca/kernel/log.h"
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/uverbs_file.h"
+#include "uapi/kernel_additions.h"
 #include "wqe/prm/cap.h"
 #include "wqe/prm/pd_uar.h"
 
@@ -282,7 +283,10 @@ int put_device_extension(Request& request) {
   response.flags = (caps.cqe_compression_128 ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP : 0) |
                    (caps.cqe_128_always ? MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD : 0) |
                    (caps.qp_packet_based ? MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE : 0) |
-                   (caps.dct && caps.sctr_data_cqe ? MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT : 0);
+                   (caps.dct && caps.sctr_data_cqe ? MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT : 0) |
+                   (caps.ooo_rc || caps.ooo_uc || caps.ooo_ud || caps.ooo_xrc || caps.ooo_dc
+                        ? umlx5::uapi::kMlx5QueryDeviceOutOfOrderPlacement
+                        : 0);
   response.dci_streams_caps = {.max_log_num_concurent = caps.log_max_dci_streams,
                                .max_log_num_errored = caps.log_max_dci_errored_streams};
   if (caps.cqe_compression) {

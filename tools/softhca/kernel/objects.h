@@ -203,6 +203,7 @@ struct Qp final : Numbered {
   std::uint8_t port = 0;
   std::uint32_t access = 0;             // last access flags
   std::uint8_t max_dest_rd_atomic = 0;  // last value
+  bool out_of_order = false;            // asked for at a modify command
   std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0;
   std::uint64_t doorbell_record = 0;
   int release_raw(RdmaDevice& device);

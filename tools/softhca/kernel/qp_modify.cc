@@ -15,6 +15,7 @@
 #include "tools/softhca/kernel/log.h"
 #include "tools/softhca/kernel/methods.h"
 #include "tools/softhca/kernel/uverbs_file.h"
+#include "uapi/kernel_additions.h"
 #include "wqe/prm/qp.h"
 
 namespace softhca::kernel::handlers {
@@ -210,6 +211,8 @@ std::expected<prm::Qpc, int> context_of(Request& request, const Qp& qp, const ib
   if ((mask & (kAttrAccess | kAttrMaxDestRdAtomic)) != 0) {
     set_rights(qpc, qp, m);
   }
+  qpc.dp_ordering_1 = qpc.dp_ordering_force =
+      qp.out_of_order && (mask & kAttrState) != 0 && m.qp_state == static_cast<std::uint8_t>(State::kRtr);
   qpc.pd = qp.pdn;
   qpc.cqn_snd = qp.send_cqn;
   qpc.cqn_rcv = qp.receive_cqn;
@@ -245,6 +248,38 @@ int modify_raw(Request& request, Qp& qp, const ib_uverbs_modify_qp& m, State fro
     return error;
   }
   remember(qp, m, to);
+  return 0;
+}
+
+// Receives complete, and data is placed, in any order from RTR on.
+bool may_reorder(const Capabilities& caps, std::uint8_t qp_type) {
+  switch (qp_type) {
+    case IB_UVERBS_QPT_RC:
+      return caps.ooo_rc;
+    case IB_UVERBS_QPT_UC:
+      return caps.ooo_uc;
+    case IB_UVERBS_QPT_UD:
+      return caps.ooo_ud;
+    case IB_UVERBS_QPT_XRC_INI:
+    case IB_UVERBS_QPT_XRC_TGT:
+      return caps.ooo_xrc;
+    case kQptDct:
+    case kQptDci:
+      return caps.ooo_dc;
+    default:
+      return false;
+  }
+}
+
+int ask_for_reordering(Request& request, std::uint32_t qp_handle) {
+  Qp* const qp = request.file().find<Qp>(qp_handle);
+  if (qp == nullptr) {
+    return EINVAL;
+  }
+  if (!may_reorder(request.device().caps(), qp->qp_type)) {
+    return EOPNOTSUPP;
+  }
+  qp->out_of_order = true;
   return 0;
 }
 
@@ -334,8 +369,14 @@ int ex_modify_qp(Request& request) {
     if (request.driver_in().size() < offsetof(mlx5_ib_modify_qp, ece_options) + sizeof driver.ece_options) {
       return EINVAL;
     }
-    if (driver.comp_mask != 0 || driver.burst_info.reserved != 0 || !request.driver_in_is_zero_from(sizeof driver)) {
+    if ((driver.comp_mask & ~umlx5::uapi::kMlx5ModifyQpOutOfOrderPlacement) != 0 || driver.burst_info.reserved != 0 ||
+        !request.driver_in_is_zero_from(sizeof driver)) {
       return EOPNOTSUPP;
+    }
+  }
+  if (driver.comp_mask != 0) {
+    if (const int error = ask_for_reordering(request, asked.base.qp_handle); error != 0) {
+      return error;
     }
   }
   const bool has_ece = request.device().caps().ece_support;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 
 #include "tools/softhca/kernel/firmware.h"
 #include "tools/softhca/kernel/qp_transition.h"

@@ -218,6 +218,9 @@ int RdmaDevice::query_capabilities() {
   }
   if (general->pg) {
     const auto odp = query_group<prm::OdpCapabilities>(firmware_, prm::CapabilityGroup::kOdp);
+  if (const int error = general->hca_cap_2 ? query_ordering(*general) : 0; error != 0) {
+    return error;
+  }
     if (!odp) {
       return odp.error();
     }
@@ -266,6 +269,22 @@ int RdmaDevice::query_capabilities() {
 
 int RdmaDevice::query_raw_packets() {
   const auto ethernet = query_group<prm::EthernetCapabilities>(firmware_, prm::CapabilityGroup::kEthernetOffloads);
+// What the device orders freely counts only if it can be told to, whatever the service level of a path says.
+int RdmaDevice::query_ordering(const prm::GeneralCapabilities& general) {
+  const auto more = query_group<prm::GeneralCapabilities2>(firmware_, prm::CapabilityGroup::kGeneral2);
+  if (!more) {
+    return more.error();
+  }
+  if (more->dp_ordering_force) {
+    caps_.ooo_rc = general.dp_ordering_ooo_all_rc;
+    caps_.ooo_uc = general.dp_ordering_ooo_all_uc;
+    caps_.ooo_ud = general.dp_ordering_ooo_all_ud;
+    caps_.ooo_xrc = general.dp_ordering_ooo_all_xrc;
+    caps_.ooo_dc = general.dp_ordering_ooo_all_dc;
+  }
+  return 0;
+}
+
   if (!ethernet) {
     return ethernet.error();
   }

@@ -21,6 +21,7 @@
 #include "tools/softhca/kernel/firmware.h"
 #include "tools/softhca/kernel/flow_rules.h"
 #include "uapi/error.h"
+#include "wqe/prm/cap.h"
 
 namespace softhca::kernel {
 
@@ -48,6 +49,8 @@ struct Capabilities {
        xrc = false, cq_moderation = false, cq_resize = false, cqe_compression = false, cqe_compression_128 = false,
        mini_cqe_resp_stride_index = false, cqe_128_always = false, qp_packet_based = false, sctr_data_cqe = false,
        block_lb_mc = false, imaicl = false, drain_sigerr = false, dct = false, memic = false;
+  // Out-of-order placement, by service type.
+  bool ooo_rc = false, ooo_uc = false, ooo_ud = false, ooo_xrc = false, ooo_dc = false;
   bool odp = false, implicit_odp = false;
   std::uint32_t odp_rc = 0, odp_uc = 0, odp_ud = 0, odp_xrc = 0;  // PRM bits
   std::uint64_t memic_start = 0;                                  // in the BAR
@@ -132,6 +135,7 @@ class RdmaDevice {
 
   Firmware& firmware_;
   Identity identity_;
+  int query_ordering(const umlx5::wqe::prm::GeneralCapabilities& general);
   std::uint64_t generation_;  // of the process that started the device
   Capabilities caps_;
   std::uint32_t gid_table_entries_ = 0;

@@ -87,6 +87,7 @@ class UdpEndpoint final : public Endpoint {
   std::size_t receive(std::span<Received> out) override;
   std::optional<std::uint64_t> next_deadline_ns() const override;
   const EndpointCounters& counters() const override { return counters_; }
+  std::uint64_t seed() const override { return faults_.seed(); }
 
  private:
   Flow flow_to(Ipv4 destination) const { return {.source = address_, .destination = destination}; }

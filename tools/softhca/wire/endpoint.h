@@ -112,6 +112,9 @@ class Endpoint {
   virtual std::optional<std::uint64_t> next_deadline_ns() const = 0;
 
   virtual const EndpointCounters& counters() const = 0;
+
+  // The seed of the faults, 1 without any, for what else a device decides by chance.
+  virtual std::uint64_t seed() const { return 1; }
 };
 
 }  // namespace softhca::wire

@@ -34,6 +34,7 @@ class FaultPlan {
   static umlx5::Expected<FaultPlan> parse(std::string_view text);
 
   bool active() const { return active_; }
+  std::uint64_t seed() const { return seed_; }
   std::uint64_t delay_ns() const { return delay_ns_; }
 
   // The fate of the n-th packet, by the seed and n alone.

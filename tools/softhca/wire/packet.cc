@@ -227,7 +227,7 @@ std::string_view to_string(ParseError error) {
     case ParseError::kUnknownOpcode:
       return "unknown opcode";
     case ParseError::kUnknownVersion:
-      return "transport header version is not 0";
+      return "unknown transport header version";
     case ParseError::kPadWithoutPayload:
       return "more padding than bytes after the headers";
     case ParseError::kUnexpectedPayload:
@@ -247,7 +247,7 @@ std::expected<Packet, ParseError> parse(std::span<const std::byte> packet) {
   if (!info.defined) {
     return std::unexpected(ParseError::kUnknownOpcode);
   }
-  if (parsed.bth.version != 0) {
+  if (parsed.bth.version > kOutOfOrderVersion) {
     return std::unexpected(ParseError::kUnknownVersion);
   }
   if (packet.size() < info.header_bytes) {

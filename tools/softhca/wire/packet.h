@@ -122,7 +122,7 @@ struct Bth {
   bool solicited_event = false;
   bool migration_request = false;  // MigReq: 1 is "migrated", the state of a connection that uses no path migration
   std::uint8_t pad_bytes = 0;      // 0..3 bytes after the payload that are not payload
-  std::uint8_t version = 0;        // TVer
+  std::uint8_t version = 0;        // TVer; see kOutOfOrderVersion
   std::uint16_t pkey = 0xffff;
   bool fecn = false;
   bool becn = false;
@@ -145,6 +145,10 @@ struct Bth {
                                          Field{"psn", &Bth::psn, bits(8, 23, 0), Format::kDecimal}};
 };
 static_assert(layout_is_valid<Bth>());
+
+// How a ConnectX marks the packets of a connection that places data out of order is not published. Here the requests of
+// one have this header version, which is in no specification, so that a peer which does not do the same notices.
+inline constexpr std::uint8_t kOutOfOrderVersion = 1;
 
 // Datagram extended transport header.
 struct Deth {
@@ -315,7 +319,7 @@ enum class ParseError : std::uint8_t {
   kTooShort,       // ends within its headers
   kNotWholeWords,  // not a multiple of 4 bytes
   kUnknownOpcode,
-  kUnknownVersion,     // TVer is not 0
+  kUnknownVersion,     // TVer is neither 0 nor kOutOfOrderVersion
   kPadWithoutPayload,  // more padding than bytes after the headers
   kUnexpectedPayload,  // payload or padding after an opcode that carries none
 };

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/tools/softhca/hca/data_path_fixture.h"
+#include "tools/softhca/wire/packet.h"
 
 namespace {
 
@@ -37,6 +38,8 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
+constexpr std::uint8_t kLogReceives = 4;  // enough to be taken out of order
+
 class Run {
  public:
   Run(const std::uint8_t* data, std::size_t size)
@@ -60,7 +63,7 @@ class Run {
     options.rnr_retry = (choice & 2) != 0 ? 7 : 1;
     options.rd_atomic = 1u << (choice >> 2 & 3);
     options.a.log_sq_wqebbs = options.b.log_sq_wqebbs = 4;
-    options.a.log_rq_entries = options.b.log_rq_entries = 2;
+    options.a.log_rq_entries = options.b.log_rq_entries = kLogReceives;
     return options;
   }
 
@@ -134,6 +137,9 @@ class Run {
       packet.resize(20);
       put<std::uint32_t>(packet, 12, Address{}.qkey ^ (input_.byte() & 1));
     }
+    if (queue.qp->out_of_order && (input_.byte() & 7) != 0) {
+      packet[1] = (packet[1] & std::byte{0xf0}) | std::byte{wire::kOutOfOrderVersion};
+    }
     const Bytes rest = input_.bytes(input_.byte());
     packet.insert(packet.end(), rest.begin(), rest.end());
     packet.resize((packet.size() + 3) / 4 * 4);
@@ -175,8 +181,8 @@ class Run {
   }
 
   void check(Queue& queue) {
-    // A scribbled doorbell record can offer the ring's 16 WQEBBs (4 receive WQEs) anew each time it is looked at.
-    if (queue.sends().size() > 16 * 210 + 200 || queue.receives().size() > 4 * 500 + 200) {
+    // A scribbled doorbell record can offer the ring's 16 WQEBBs and receive WQEs anew each time it is looked at.
+    if (queue.sends().size() > 16 * 210 + 200 || queue.receives().size() > (500u << kLogReceives) + 200) {
       std::abort();
     }
   }

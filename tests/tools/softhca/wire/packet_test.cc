@@ -214,8 +214,8 @@ TEST(Parse, RefusesWithTheReason) {
   padded[1] = std::byte{0x30};
   EXPECT_EQ(error(padded), "more padding than bytes after the headers");
   std::vector<std::byte> version = wire;
-  version[1] = std::byte{0x01};
-  EXPECT_EQ(error(version), "transport header version is not 0");
+  version[1] = std::byte{0x02};
+  EXPECT_EQ(error(version), "unknown transport header version");
   std::vector<std::byte> unknown = wire;
   unknown[0] = std::byte{0x15};
   EXPECT_EQ(error(unknown), "unknown opcode");
