@@ -117,7 +117,7 @@ unsigned Requester::transmit(Link& link, Qp& qp, unsigned budget) {
       ready_ = true;
       return sent_packets;
     }
-    if (work->packets == 0) {  // failed, or done without the wire: completes in its turn
+    if (work->packets == 0 || work->request.failure) {  // failed, or done without the wire: completes in its turn
       if (work->waits) {
         if (sending_ != 0) {
           return sent_packets;  // work before it may have to read the key's memory again
@@ -681,7 +681,8 @@ void Requester::fail_front(Link& link, Qp& qp, Failure failure) {
   }
 }
 
-// The other streams go on, in a connection of their own time: what is under way of this one counts no more.
+// The other streams go on, in a connection of their own time: what is under way of this one counts no more, and what it
+// has behind that is flushed.
 void Requester::fail_stream(Link& link, Qp& qp, const Work& work, Failure failure) {
   if (failure != failure::kFlushedSend) {
     errored_streams_.insert(work.request.stream);
@@ -706,6 +707,13 @@ void Requester::go_back(Link& link, std::uint64_t window_packets) {
   if (window_packets < window_) {
     threshold_ = std::max(window_ / 2, kLossWindowPackets);
     window_ = window_packets;
+  const std::uint16_t stream = work.request.stream;
+  }
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    if (works_[i].request.stream == stream) {
+      works_[i].request.failure = failure::kFlushedSend;
+      works_[i].waits = false;
+    }
   }
   grown_ = 0;
   unasked_ = 0;
