@@ -165,6 +165,7 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.log_sq_wqebbs = qpc.log_sq_size;
   qp.doorbell_record = qpc.dbr_addr;
   qp.reserved_lkey = qpc.rlky;
+  qp.packet_credits = qpc.req_e2e_credit_mode != 0;
   qp.blocks_own_multicast = qpc.block_lb_mc;
   qp.sq_position = qp.has_rq ? std::uint64_t{qp.rq_wqe_bytes} << qp.log_rq_entries : 0;
   const std::uint64_t sq_bytes = qp.has_sq ? std::uint64_t{kWqebbBytes} << qp.log_sq_wqebbs : 0;

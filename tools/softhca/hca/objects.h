@@ -165,7 +165,9 @@ struct Qp {
   std::uint32_t max_target_rd_atomic = 0;                       // that this responder accepts
   bool blocks_own_multicast = false;                            // does not get what it sends to groups that it is in
   bool remote_read = false, remote_write = false, remote_atomic = false;
-  bool drain_sigerr = false;  // a signature error of a request of its own takes the send queue to SQD
+  bool packet_credits = false;  // ACKs tell how many packets of messages the receive queue has room for
+  bool out_of_order = false;    // both ends place data, and take receive WQEs, in any order
+  bool drain_sigerr = false;    // a signature error of a request of its own takes the send queue to SQD
   // Scatter to CQE: bytes of responder/requester data a CQE may carry (0, 32 or 64).
   std::uint32_t inline_scatter_responder_bytes = 0, inline_scatter_requester_bytes = 0;
   bool reserved_lkey = false;  // the reserved lkey is valid on this QP

@@ -86,7 +86,7 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   set_raw_packets(profile, cap);
   cap.rc = cap.uc = cap.ud = true;
   cap.xrc = profile.xrc;
-  cap.qp_packet_based = profile.packet_based_credit;  // this device counts no credits: the mode changes nothing
+  cap.qp_packet_based = profile.packet_based_credit;
   cap.dct = profile.dct;
   cap.qpc_extension = true;
   cap.hca_cap_2 = profile.out_of_order;

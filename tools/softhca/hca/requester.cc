@@ -291,7 +291,7 @@ bool Requester::send_one(Link& link, Qp& qp, Work& work) {
     }
     return work.is_read() ? send_read(link, qp, work) : send_atomic(link, qp, work);
   }
-  if (in_flight() >= window_) {
+  if (in_flight() >= window_ || !has_credit(qp, work)) {
     return false;
   }
   if (!send_data(link, qp, work)) {
@@ -304,6 +304,21 @@ bool Requester::send_one(Link& link, Qp& qp, Work& work) {
     return finish_front(link, qp);
   }
   return true;
+}
+
+// Of what takes receive WQEs. Without credit one packet at a time asks for more.
+bool Requester::has_credit(const Qp& qp, const Work& work) const {
+  return !qp.packet_credits || !credit_psn_ || work.request.opcode == SendOpcode::kRdmaWrite ||
+         next_psn_ < *credit_psn_ || in_flight() == 0;
+}
+
+void Requester::take_credit(const Qp& qp, std::uint64_t acknowledged_psn, const wire::Aeth& aeth) {
+  if (!qp.packet_credits || aeth.kind != wire::AckKind::kAck) {
+    return;
+  }
+  const auto count = wire::credits(aeth.value);
+  credit_psn_ = count ? std::optional(acknowledged_psn + 1 + *count) : std::nullopt;
+  ready_ = true;
 }
 
 wire::Bth Requester::header(const Qp& qp, Operation operation) const {
@@ -375,7 +390,8 @@ bool Requester::send_data(Link& link, Qp& qp, Work& work) {
   wire::Packet packet;
   packet.bth = header(qp, operation);
   packet.bth.solicited_event = is_last && request.solicited;
-  packet.bth.ack_request = is_reliable(qp.type) && (is_last || unasked_ + 1 >= window_ / 4);
+  const bool last_credit = qp.packet_credits && credit_psn_ && next_psn_ + 1 >= *credit_psn_;
+  packet.bth.ack_request = is_reliable(qp.type) && (is_last || last_credit || unasked_ + 1 >= window_ / 4);
   if (qp.type == QpType::kUd) {
     packet.bth.destination_qpn = request.destination_qpn;
     packet.deth = {request.qkey, qp.qpn};
@@ -468,6 +484,7 @@ void Requester::on_response(Link& link, Qp& qp, const wire::Packet& packet) {
     return;  // a ghost of what is done, or of what was never sent
   }
   const std::uint64_t psn = done_psn_ + ahead;
+  take_credit(qp, psn, packet.aeth);
   if (packet.info().kind == wire::Kind::kAcknowledge) {
     on_acknowledge(link, qp, psn, packet.aeth);
     return;

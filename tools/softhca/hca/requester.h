@@ -119,6 +119,9 @@ class Requester {
   void sent(Link& link, std::uint64_t psns);
   static Failure send_frames(Link& link, const Qp& qp, const SendRequest& request, unsigned& sent);
   wire::Bth header(const Qp& qp, wire::Operation operation) const;
+  // The peer has told that it has room for the next packet, or has not told, or is to be asked.
+  bool has_credit(const Qp& qp, const Work& work) const;
+  void take_credit(const Qp& qp, std::uint64_t acknowledged_psn, const wire::Aeth& aeth);
   std::uint64_t in_flight() const { return next_psn_ - done_psn_; }
 
   // Hearing.
@@ -172,7 +175,8 @@ class Requester {
   std::uint64_t progress_ns_ = 0, resend_ns_ = 0, resend_interval_ns_ = 0;
   // Round trip: one PSN at a time is timed, and not after going back (whose acknowledgement it would be is unknown).
   std::uint64_t timed_psn_ = 0, timed_since_ns_ = 0, round_trip_ns_ = 0;
-  std::uint64_t held_until_ns_ = 0;  // RNR
+  std::uint64_t held_until_ns_ = 0;          // RNR
+  std::optional<std::uint64_t> credit_psn_;  // packet credits: messages may have PSNs before this one
   unsigned rnr_tries_ = 0;
 };
 

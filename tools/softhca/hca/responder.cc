@@ -521,7 +521,7 @@ bool Responder::send_response(Link& link, Qp& qp, Response& response) {
   packet.bth.migration_request = true;
   packet.bth.destination_qpn = qp.remote_qpn;
   packet.bth.psn = wire::psn_add(response.first_psn, index);
-  packet.aeth = wire::Aeth::ack(response.msn);
+  packet.aeth = wire::Aeth::ack(response.msn, credit(link, qp));
   packet.atomic_ack_eth.original = response.original;
   const std::uint32_t mtu = mtu_bytes(qp);
   const std::uint64_t offset = std::uint64_t{index} * mtu;
@@ -540,13 +540,20 @@ bool Responder::send_response(Link& link, Qp& qp, Response& response) {
   return true;
 }
 
+// A shared queue has credits for nobody. More than a requester can have under way are not counted.
+std::uint8_t Responder::credit(Link& link, const Qp& qp) {
+  constexpr std::uint32_t kMostCounted = 128;
+  return qp.packet_credits && qp.has_rq ? wire::credit_code(queue_.packets_waiting(link, qp, kMostCounted))
+                                        : wire::kInvalidCredit;
+}
+
 void Responder::send_verdict(Link& link, Qp& qp) {
   const Verdict verdict = verdict_;
   switch (verdict) {
     case Verdict::kNone:
       return;
     case Verdict::kAck:
-      send_aeth(link, qp, wire::psn_add(expected_psn_, 0xffffff), wire::Aeth::ack(msn_));
+      send_aeth(link, qp, wire::psn_add(expected_psn_, 0xffffff), wire::Aeth::ack(msn_, credit(link, qp)));
       break;
     case Verdict::kNakSequence:
       send_aeth(link, qp, expected_psn_, wire::Aeth::nak(msn_, NakCode::kPsnSequenceError));

@@ -130,7 +130,8 @@ class Responder {
   // Why a datagram cannot be put into the receive WQE, after what could is put there.
   Failure place_datagram(Link& link, const Qp& qp, const wire::Packet& packet, const wire::Received& received);
 
-  bool send_response(Link& link, Qp& qp, Response& response);
+  bool send_response(Link& link, Qp& qp, Response& response);  // of a read or atomic
+  std::uint8_t credit(Link& link, const Qp& qp);
   void send_verdict(Link& link, Qp& qp);
   void send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aeth aeth);
 

@@ -166,6 +166,11 @@ constexpr std::array<std::uint32_t, 32> kRnrTimerUs = {
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
     2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
 
+// Index is the code.
+constexpr std::array<std::uint32_t, kInvalidCredit> kCredits = {
+    0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,  192,
+    256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
+
 }  // namespace
 
 const OpcodeInfo& opcode_info(Opcode opcode) { return kTable[static_cast<std::size_t>(opcode)]; }
@@ -186,6 +191,14 @@ std::string to_string(Opcode opcode) {
     return "?";
   }
   return fmt::format("{} {}", to_string(info.transport), to_string(info.operation));
+}
+
+std::uint8_t credit_code(std::uint32_t count) {
+  return static_cast<std::uint8_t>(std::ranges::upper_bound(kCredits, count) - kCredits.begin() - 1);
+}
+
+std::optional<std::uint32_t> credits(std::uint8_t code) {
+  return (code & 31) == kInvalidCredit ? std::nullopt : std::optional(kCredits[code & 31]);
 }
 
 std::string_view to_string(AckKind kind) {

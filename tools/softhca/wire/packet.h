@@ -245,6 +245,11 @@ std::string_view to_string(NakCode code);  // "?" for a reserved code
 // Syndrome bits 4..0 of an ACK from a responder that does not count end-to-end credits.
 inline constexpr std::uint8_t kInvalidCredit = 0x1f;
 
+// An ACK's code of the most credits that are no more than `count`, and the credits of a code (IBA table 46 "End-to-End
+// Flow Control Credit Field Encodings"); none for kInvalidCredit. `code` is taken modulo 32.
+std::uint8_t credit_code(std::uint32_t count);
+std::optional<std::uint32_t> credits(std::uint8_t code);
+
 // ACK extended transport header.
 struct Aeth {
   AckKind kind{};

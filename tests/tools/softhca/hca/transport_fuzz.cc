@@ -43,7 +43,11 @@ constexpr std::uint8_t kLogReceives = 4;  // enough to be taken out of order
 class Run {
  public:
   Run(const std::uint8_t* data, std::size_t size)
-      : input_(data, size), pair_(options()), at_a_(address_of(pair_.memory_a())), at_b_(pair_.address_b()) {}
+      : input_(data, size), pair_(options()), at_a_(address_of(pair_.memory_a())), at_b_(pair_.address_b()) {
+    const std::uint8_t choice = size == 0 ? std::uint8_t{0} : data[0];
+    pair_.a.qp->out_of_order = pair_.b.qp->out_of_order = (choice & 0x80) != 0;
+    pair_.a.qp->packet_credits = pair_.b.qp->packet_credits = (choice & 0x10) != 0;
+  }
 
   void all() {
     for (unsigned step = 0; step < 200 && !input_.empty(); ++step) {
