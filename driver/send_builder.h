@@ -134,7 +134,6 @@ class SendBuilder {
     }
     queue_->count_in(built, frame_.wr_id, position_);
     last_ = built.wqe;
-    octowords_ = built.octowords;
   }
 
   // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.

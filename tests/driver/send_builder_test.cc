@@ -126,6 +126,15 @@ TEST(SendBuilder, FullAbortedAndUnusable) {
   EXPECT_EQ(builder.complete(), Refusal::kNone);  // nothing was asked
 }
 
+// The same by frames, of one block each.
+void advance_frames(ConnectedQp& c, std::uint32_t blocks, std::span<const Sge> sges) {
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    ASSERT_TRUE(c.post(SendWr{.flags = SendFlag::kSignaled, .sges = sges}));
+    c.writer->write(c.entry(0, static_cast<std::uint16_t>(i)));
+    ASSERT_EQ(c.poll().size(), 1u);
+  }
+}
+
 TEST(SendBuilder, RawWqeIsCopiedButForItsIndex) {
   for (const std::uint32_t start : {0u, 14u, 15u}) {
     ConnectedQp c(wide_options());
@@ -168,6 +177,51 @@ TEST(SendBuilder, RawWqeOfAnImpossibleLength) {
     builder.start();
     builder.raw(wqe.data(), 1);
     EXPECT_EQ(builder.complete(), Refusal::kRawLength) << octowords;
+  }
+}
+
+// Layout: mlx5dv.h struct mlx5_wqe_eth_seg. The device wants to see 18 bytes of a frame in its WQE.
+TEST(Frame, WholeAndInStepsFromEveryBlock) {
+  std::array<std::uint8_t, 64> frame;
+  for (std::size_t i = 0; i < frame.size(); ++i) {
+    frame[i] = static_cast<std::uint8_t>(0x40 + i);
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(frame.data());
+  // The first ends within what is inlined.
+  const std::array sges{Sge{.address = address, .length_bytes = 10, .lkey = 0x0a0b0c0d},
+                        Sge{.address = address + 10, .length_bytes = 20, .lkey = 0x1a1b1c1d},
+                        Sge{.address = address + 30, .length_bytes = 34, .lkey = 0x2a2b2c2d}};
+  for (std::uint32_t start = 0; start < 8; ++start) {
+    const QpOptions options{.type = QpType::kRawPacket, .capacity = {.max_send_wr = 4, .max_send_sge = 4}};
+    ConnectedQp whole(options), steps(options);
+    ASSERT_EQ(whole.qp->send_queue().config().wqebbs, 8u);
+    advance_frames(whole, start, {&sges[2], 1});
+    advance_frames(steps, start, {&sges[2], 1});
+    ASSERT_TRUE(whole.post(SendWr{.wr_id = 7, .flags = SendFlag::kSignaled, .sges = sges}));
+    SendBuilder builder(&steps.qp->send_queue());
+    builder.start();
+    builder.begin_frame({.wr_id = 7, .flags = SendFlag::kSignaled});
+    builder.put_frame(sges, false);
+    ASSERT_EQ(builder.complete(), Refusal::kNone);
+
+    const auto image = ring_bytes(whole, start, 80);
+    EXPECT_EQ(ring_bytes(steps, start, 80), image) << start;
+    EXPECT_EQ(big32(image.data()), start << 8 | 0x0a);
+    EXPECT_EQ(big32(image.data() + 4), kQpn << 8 | 5);  // control, two of Ethernet, two of data
+    EXPECT_EQ(big32(image.data() + 8), 0x08u);
+    EXPECT_EQ(big32(image.data() + 12), 0u);
+    EXPECT_EQ(big64(image.data() + 16), 0u);
+    EXPECT_EQ(big32(image.data() + 24), 0u);
+    EXPECT_EQ(big32(image.data() + 28) >> 16, 18u);
+    EXPECT_EQ(std::memcmp(image.data() + 30, frame.data(), 18), 0);
+    EXPECT_EQ(big32(image.data() + 48), 12u);  // of the second, behind what is inlined
+    EXPECT_EQ(big32(image.data() + 52), 0x1a1b1c1du);
+    EXPECT_EQ(big64(image.data() + 56), address + 18);
+    EXPECT_EQ(big32(image.data() + 64), 34u);
+    EXPECT_EQ(big32(image.data() + 68), 0x2a2b2c2du);
+    EXPECT_EQ(big64(image.data() + 72), address + 30);
+    EXPECT_EQ(whole.send_record(), start + 2);
+    EXPECT_EQ(steps.send_record(), start + 2);
   }
 }
 
