@@ -266,7 +266,8 @@ void Cq::forget(const Srq& srq) {
 
 void Cq::forget(const Wq& wq) {
   const Locked guard(lock_);
-  if (cached_owner_.receive == &wq.queue_) {
+  if (cached_owner_.receive == &wq.queue_ ||
+      (cached_owner_.striding != nullptr && cached_owner_.striding == wq.striding())) {
     forget_owner();
   }
   forget_if([&](const std::byte* cqe) { return !is_signature_error(cqe) && number_of(cqe) == wq.user_index_; });

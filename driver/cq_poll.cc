@@ -29,7 +29,7 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
     return {.shared = &srq->queue(), .srq = srq};
   }
   if (Wq* const wq = queues_->find_wq(number)) {
-    return {.receive = &wq->queue()};
+    return wq->striding() != nullptr ? QueueOwner{.striding = wq->striding()} : QueueOwner{.receive = &wq->queue()};
   }
   return {};
 }
@@ -37,7 +37,7 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
 // Remembers the one that it finds: completions of one queue mostly come in a row.
 [[gnu::noinline]] const QueueOwner* Cq::find_owner(std::uint32_t number) {
   const QueueOwner owner = owner_of_number(number);
-  if (owner.send == nullptr && owner.receive == nullptr && owner.shared == nullptr) {
+  if (owner.send == nullptr && owner.receive == nullptr && owner.shared == nullptr && owner.striding == nullptr) {
     return nullptr;
   }
   cached_owner_ = owner;
@@ -109,6 +109,9 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
   } else if (!requester && owner->shared != nullptr) {
     taken.wr_id = owner->shared->complete(error.wqe_counter);
     taken.opcode = CompletionOpcode::kRecv;
+  } else if (!requester && owner->striding != nullptr) {
+    taken.wr_id = owner->striding->fail(error.wqe_counter);
+    taken.opcode = CompletionOpcode::kRecv;
   } else {
     return leave_out(taken);
   }
@@ -152,7 +155,7 @@ void Cq::tell_mkey(const TakenCqe& taken) {
     return;
   }
   completion.srq = owner.srq;
-  completion.source_word = taken.source_word();
+  completion.source_word = owner.striding == nullptr ? taken.source_word() : internal::wqe_counter_of(cqe);
   completion.frame_word = taken.word(28);
   if (taken.kind() == wqe::CqeOpcode::kResponderSendInvalidate) {
     completion.has_invalidated_rkey = true;

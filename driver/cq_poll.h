@@ -41,6 +41,7 @@ struct TakenCqe {
 
 static_assert(wqe::offset_bits_of(&wqe::Cqe::wqe_counter) == 60 * 8);
 static_assert(wqe::offset_bits_of(&wqe::Cqe::byte_count) == 44 * 8);
+static_assert(wqe::offset_bits_of(&wqe::Cqe::wqe_id) == 2 * 8);
 static_assert(wqe::offset_bits_of(&wqe::Cqe::immediate) == 36 * 8);
 static_assert(wqe::offset_bits_of(&wqe::Cqe::timestamp) == 48 * 8);
 static_assert(wqe::offset_bits_of(&wqe::Cqe::send_opcode) == 56 * 8);
@@ -115,6 +116,8 @@ inline std::uint32_t Cq::number_of(const std::byte* cqe) const {
     owner->receive->complete(1);
   } else if (owner->shared != nullptr) {
     taken.wr_id = owner->shared->complete(counter);
+  } else if (owner->striding != nullptr) {
+    taken.wr_id = owner->striding->complete(wqe::internal::load_word<std::uint16_t>(cqe + 2), {taken.word(44)});
   } else {
     return leave_out(TakenCqe(taken));
   }

@@ -156,14 +156,14 @@ Expected<void> plan_receive(const QueueLimits& limits, const QpGeometryRequest& 
   if (request.has_srq) {
     return {};
   }
-  const std::uint64_t signature = request.wqe_signature ? kSignature : 0;
-  const std::uint64_t needed = signature + kDataPointer * std::max<std::uint64_t>(1, request.max_recv_sge);
+  const std::uint64_t front = (request.wqe_signature ? kSignature : 0) + (request.next_segment ? kSrqNext : 0);
+  const std::uint64_t needed = front + kDataPointer * std::max<std::uint64_t>(1, request.max_recv_sge);
   if (needed > limits.max_recv_wqe_bytes) {
-    return refuse(fmt::format(
-        "max_recv_sge {} needs a receive WQE of {} bytes; at most {} (device's max_rq_desc_sz), "
-        "which holds {}",
-        request.max_recv_sge, needed, limits.max_recv_wqe_bytes,
-        limits.max_recv_wqe_bytes > signature ? (limits.max_recv_wqe_bytes - signature) / kDataPointer : 0));
+    return refuse(
+        fmt::format("max_recv_sge {} needs a receive WQE of {} bytes; at most {} (device's max_rq_desc_sz), "
+                    "which holds {}",
+                    request.max_recv_sge, needed, limits.max_recv_wqe_bytes,
+                    limits.max_recv_wqe_bytes > front ? (limits.max_recv_wqe_bytes - front) / kDataPointer : 0));
   }
   const bool doubled = doubles_receives(limits, request);
   if (doubled && request.max_recv_wr > limits.max_out_of_order_recv_wr) {
@@ -179,7 +179,7 @@ Expected<void> plan_receive(const QueueLimits& limits, const QpGeometryRequest& 
   plan.recv_wqe_bytes_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
   plan.recv_wqes = static_cast<std::uint32_t>(ring_bytes / stride);
   plan.max_recv_wr = doubled ? plan.recv_wqes / 2 : plan.recv_wqes;
-  plan.max_recv_sge = static_cast<std::uint32_t>((stride - signature) / kDataPointer);
+  plan.max_recv_sge = static_cast<std::uint32_t>((stride - front) / kDataPointer);
   return {};
 }
 

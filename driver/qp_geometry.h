@@ -75,6 +75,7 @@ struct QpGeometryRequest {
   std::uint32_t max_tso_header_bytes = 0;  // kRawPacket only
   bool has_srq = false;                    // receives come from a shared receive queue
   bool wqe_signature = false;
+  bool next_segment = false;  // receive WQEs begin with a link segment, as those of a striding queue do
   bool out_of_order_receive = false;
 };
 

@@ -6,6 +6,7 @@
 #include "driver/receive_queue.h"
 #include "driver/send_queue.h"
 #include "driver/shared_receive_queue.h"
+#include "driver/striding_receives.h"
 
 namespace umlx5 {
 
@@ -17,6 +18,7 @@ struct QueueOwner {
   SendQueue* send = nullptr;             // null: there is none
   ReceiveQueue* receive = nullptr;       // null: receives are shared, or there are none
   SharedReceiveQueue* shared = nullptr;  // null: receives are the QP's own, or there are none
+  StridingReceives* striding = nullptr;  // of a receive work queue that strides; then none of the others is there
   Qp* qp = nullptr;
   Srq* srq = nullptr;
 };

@@ -145,6 +145,11 @@ struct Completion {
   bool has_grh() const { return (source_word >> 28 & 3) != 0; }
   std::uint32_t source_word = 0;  // as in the CQE: GRH 29:28, SL 27:24, QPN 23:0
 
+  // Of a frame on a receive work queue that strides: `wr_id` is of the request whose memory it is in, from this stride
+  // on, and `byte_count` the CQE's word, which tells its bytes and strides, or that strides were left out.
+  wqe::StridingByteCount striding_byte_count() const { return {byte_count}; }
+  std::uint16_t first_stride() const { return static_cast<std::uint16_t>(source_word); }
+
   // Of a frame that was received: whether it is IPv4 with the right checksum in its header and in TCP's or UDP's, and
   // whether its outermost VLAN tag was taken off, which is then vlan_tag().
   bool has_right_checksums() const { return (frame_word >> 25 & 3) == 3 && (frame_word >> 18 & 3) == 2; }

@@ -30,7 +30,31 @@ QpGeometryRequest geometry_of(const WqOptions& options) {
   request.type = SizedQpType::kRawPacket;
   request.max_recv_wr = options.max_wr;
   request.max_recv_sge = options.max_sge;
+  request.next_segment = options.striding.has_value();
   return request;
+}
+
+Expected<void> check_striding(const uapi::DeviceAttributes& device, const WqOptions& options) {
+  const mlx5_ib_striding_rq_caps& caps = device.driver.base.striding_rq_caps;
+  const auto& [log_stride_bytes, log_strides, two_byte_shift] = *options.striding;
+  if (caps.supported_qpts == 0) {
+    return fail(EOPNOTSUPP, "WQ create: the device has no striding receive queues (striding_rq_caps)");
+  }
+  if (log_stride_bytes < caps.min_single_stride_log_num_of_bytes ||
+      log_stride_bytes > caps.max_single_stride_log_num_of_bytes) {
+    return fail(EINVAL, fmt::format("WQ create: strides of 2^{} bytes; 2^{} to 2^{} are possible (striding_rq_caps)",
+                                    log_stride_bytes, caps.min_single_stride_log_num_of_bytes,
+                                    caps.max_single_stride_log_num_of_bytes));
+  }
+  if (log_strides < caps.min_single_wqe_log_num_of_strides || log_strides > caps.max_single_wqe_log_num_of_strides) {
+    return fail(EINVAL,
+                fmt::format("WQ create: 2^{} strides a WQE; 2^{} to 2^{} are possible (striding_rq_caps)", log_strides,
+                            caps.min_single_wqe_log_num_of_strides, caps.max_single_wqe_log_num_of_strides));
+  }
+  if (options.cq->has_many_pollers()) {
+    return fail(EOPNOTSUPP, "WQ create: completions of a striding queue come to one thread at a time");
+  }
+  return {};
 }
 
 }  // namespace
@@ -53,6 +77,11 @@ Expected<Wq*> Wq::create(Pd& pd, const WqOptions& options) {
   }
   if (!context.state().cqes_carry_user_index()) {
     return fail(EOPNOTSUPP, "WQ create: receive work queues need CQEs that carry a user index");
+  }
+  if (options.striding) {
+    if (auto result = check_striding(context.queried_device(), options); !result) {
+      return std::unexpected(std::move(result.error()));
+    }
   }
   std::unique_ptr<Wq> wq(new (std::nothrow) Wq(context, pd));
   if (wq == nullptr) {
@@ -88,7 +117,12 @@ Expected<void> Wq::allocate(const WqOptions& options) {
     return std::unexpected(std::move(record.error()));
   }
   record_ = std::move(*record);
-  if (!queue_.configure({.ring = memory_.data(),
+  std::byte* ring = memory_.data();
+  if (options.striding) {  // link segments stay as they are
+    striding_.emplace(queue_, 1u << options.striding->log_strides);
+    ring += wqe::SrqNextSegment::kBytes;
+  }
+  if (!queue_.configure({.ring = ring,
                          .wqes = plan->recv_wqes,
                          .wqe_bytes_log2 = plan->recv_wqe_bytes_log2,
                          .max_requests = plan->max_recv_wr,
@@ -118,6 +152,12 @@ Expected<void> Wq::create_in_kernel(const WqOptions& options) {
   request.driver.rq_wqe_count = queue_.config().wqes;
   request.driver.rq_wqe_shift = queue_.config().wqe_bytes_log2;
   request.driver.user_index = user_index_;
+  if (options.striding) {
+    request.driver.comp_mask = MLX5_IB_CREATE_WQ_STRIDING_RQ;
+    request.driver.single_stride_log_num_of_bytes = options.striding->log_stride_bytes;
+    request.driver.single_wqe_log_num_of_strides = options.striding->log_strides;
+    request.driver.two_byte_shift_en = options.striding->two_byte_shift;
+  }
   auto created = uapi::create_wq(*context_->state().commands, request);
   if (!created) {
     return std::unexpected(explained(std::move(created.error()), "WQ create"));
@@ -140,6 +180,9 @@ Expected<void> Wq::modify(const uapi::WqChange& change) {
   if (state_ == WqState::kReset) {
     cq_->forget(*this);
     queue_.reset();
+    if (striding_) {
+      striding_->reset();
+    }
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "driver/queue_memory.h"
 #include "driver/receive_queue.h"
 #include "driver/resource.h"
+#include "driver/striding_receives.h"
 #include "driver/work_request.h"
 #include "uapi/error.h"
 #include "uapi/handles.h"
@@ -24,11 +25,20 @@ class Cq;
 class Pd;
 class Qp;
 
+// A receive WQE takes frames one behind the other, each from the next stride on: mlx5dv_striding_rq_init_attr. What the
+// device can do is in the kernel's striding_rq_caps.
+struct StridingOptions {
+  std::uint32_t log_stride_bytes = 6;
+  std::uint32_t log_strides = 9;  // of a WQE
+  bool two_byte_shift = false;    // a frame begins two bytes into its first stride
+};
+
 struct WqOptions {
   Cq* cq = nullptr;                       // where its receives complete
   std::uint32_t max_wr = 0, max_sge = 1;  // asked; what was given is in Wq::max_wr() and max_sge()
   bool strip_vlan = false;                // a frame's outermost tag goes to the completion
-  Allocator* allocator = nullptr;         // of its buffer and doorbell record; null: the driver
+  std::optional<StridingOptions> striding = std::nullopt;
+  Allocator* allocator = nullptr;  // of its buffer and doorbell record; null: the driver
   void* user = nullptr;
   std::uint64_t event_handle = 0;  // as QpOptions'
 };
@@ -53,7 +63,10 @@ class Wq : public ResourceHook {
   std::uint32_t max_wr() const { return queue_.config().max_requests; }
   std::uint32_t max_sge() const { return queue_.config().max_sge; }
   uapi::WqHandle handle() const { return handle_; }
-  ReceiveQueue& queue() { return queue_; }  // what the driver works with
+  // What the driver works with. Null if the queue does not stride.
+  ReceiveQueue& queue() { return queue_; }
+  StridingReceives* striding() { return striding_ ? &*striding_ : nullptr; }
+  const StridingReceives* striding() const { return striding_ ? &*striding_ : nullptr; }
   void* user() const { return user_; }
   std::uint64_t event_handle() const { return event_handle_; }
   Context& context() const { return *context_; }
@@ -75,6 +88,7 @@ class Wq : public ResourceHook {
   std::string name() const;  // "WQ 0x12"
 
   ReceiveQueue queue_;
+  std::optional<StridingReceives> striding_;
   Context* context_;
   Pd* pd_;
   Cq* cq_ = nullptr;

@@ -53,6 +53,19 @@ constexpr std::size_t inline_octowords(std::size_t data_bytes) {
   return octowords_for(InlineHeader::kBytes + data_bytes);
 }
 
+// Byte count of a completion on a striding receive queue, whose WQE counter is the index of the first stride taken and
+// whose WQE id is the WQE's. A filler tells of strides that the next frame did not fit in: it completes nothing else.
+// Source: DPDK's mlx5_prm.h (MLX5_MPRQ_*).
+struct StridingByteCount {
+  std::uint32_t word = 0;
+  constexpr std::uint16_t bytes() const { return static_cast<std::uint16_t>(word); }
+  constexpr std::uint16_t strides() const { return static_cast<std::uint16_t>(word >> 16 & 0x3fff); }
+  constexpr bool is_filler() const { return (word >> 31) != 0; }
+  static constexpr StridingByteCount of(std::uint32_t strides, std::uint32_t bytes, bool filler = false) {
+    return {std::uint32_t{filler} << 31 | (strides & 0x3fff) << 16 | (bytes & 0xffff)};
+  }
+};
+
 // First octoword of a shared receive queue's (and a striding receive queue's) WQE.
 struct SrqNextSegment {
   std::uint16_t next_wqe_index{};

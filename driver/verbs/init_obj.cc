@@ -12,7 +12,7 @@ namespace umlx5::verbs {
 namespace {
 
 constexpr std::uint64_t kKnown =
-    MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_DM | MLX5DV_OBJ_AH | MLX5DV_OBJ_PD;
+    MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ | MLX5DV_OBJ_RWQ | MLX5DV_OBJ_DM | MLX5DV_OBJ_AH | MLX5DV_OBJ_PD;
 
 void describe(ibv_dm* in, mlx5dv_dm& out) {
   const DmObject& object = object_of(in);
@@ -87,6 +87,16 @@ void describe(ibv_srq* in, mlx5dv_srq& out) {
   out.comp_mask = given;
 }
 
+void describe(ibv_wq* in, mlx5dv_rwq& out) {
+  Wq& wq = *object_of(in).native;
+  const ReceiveQueue::Config& queue = wq.queue().config();
+  out.buf = queue.ring - (wq.striding() != nullptr ? sizeof(mlx5_wqe_srq_next_seg) : 0);
+  out.dbrec = reinterpret_cast<__be32*>(queue.record);
+  out.wqe_cnt = queue.wqes;
+  out.stride = 1u << queue.wqe_bytes_log2;
+  out.comp_mask = 0;
+}
+
 void describe(ibv_ah* in, mlx5dv_ah& out) {
   // Programs read it.
   out.av = reinterpret_cast<mlx5_wqe_av*>(const_cast<std::byte*>(object_of(in).native->address_vector().data()));
@@ -112,6 +122,9 @@ int mlx5_init_obj(mlx5dv_obj* obj, std::uint64_t type) {
   }
   if ((type & MLX5DV_OBJ_SRQ) != 0) {
     describe(obj->srq.in, *obj->srq.out);
+  }
+  if ((type & MLX5DV_OBJ_RWQ) != 0) {
+    describe(obj->rwq.in, *obj->rwq.out);
   }
   if ((type & MLX5DV_OBJ_AH) != 0) {
     describe(obj->ah.in, *obj->ah.out);

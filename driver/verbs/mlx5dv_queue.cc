@@ -15,12 +15,8 @@ ibv_qp* mlx5dv_create_qp(ibv_context* context, ibv_qp_init_attr_ex* attr, mlx5dv
 ibv_cq_ex* mlx5dv_create_cq(ibv_context* context, ibv_cq_init_attr_ex* attr, mlx5dv_cq_init_attr* mlx5_attr) {
   return verbs::mlx5_create_cq(context, attr, mlx5_attr);
 }
-// Striding is all that its own attributes could ask for.
 ibv_wq* mlx5dv_create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* mlx5_attr) {
-  if (mlx5_attr != nullptr && mlx5_attr->comp_mask != 0) {
-    return verbs::report_null({EOPNOTSUPP, "mlx5dv_create_wq: striding receive queues are not supported"});
-  }
-  return ibv_create_wq(context, attr);
+  return verbs::mlx5_create_wq(context, attr, mlx5_attr);
 }
 int mlx5dv_dci_stream_id_reset(ibv_qp* qp, std::uint16_t stream) { return verbs::reset_dci_stream(qp, stream); }
 mlx5dv_qp_ex* mlx5dv_qp_ex_from_ibv_qp_ex(ibv_qp_ex* qp) { return verbs::mlx5_qp_ex(qp); }

@@ -157,6 +157,7 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr);
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attr);
 // raw_receive.cc
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr);
+ibv_wq* mlx5_create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* mlx5_attr);
 int modify_wq(ibv_wq* wq, ibv_wq_attr* attr);
 int destroy_wq(ibv_wq* wq);
 ibv_rwq_ind_table* create_rwq_table(ibv_context* context, ibv_rwq_ind_table_init_attr* attr);

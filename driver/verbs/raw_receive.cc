@@ -29,7 +29,21 @@ int post_wq_recv(ibv_wq* wq, ibv_recv_wr* requests, ibv_recv_wr** bad) {
   return post_list(*object.queue, requests, bad);
 }
 
-Expected<WqObject*> create(ibv_context* context, ibv_wq_init_attr& attr) {
+Expected<std::optional<StridingOptions>> striding_of(const mlx5dv_wq_init_attr* attr) {
+  if (attr == nullptr || attr->comp_mask == 0) {
+    return std::nullopt;
+  }
+  if (attr->comp_mask != MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ) {
+    return fail(EINVAL, fmt::format("WQ create: mlx5dv comp_mask {:#x} has bits besides {:#x}", attr->comp_mask,
+                                    static_cast<unsigned>(MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ)));
+  }
+  const mlx5dv_striding_rq_init_attr& asked = attr->striding_rq_attrs;
+  return StridingOptions{.log_stride_bytes = asked.single_stride_log_num_of_bytes,
+                         .log_strides = asked.single_wqe_log_num_of_strides,
+                         .two_byte_shift = asked.two_byte_shift_en != 0};
+}
+
+Expected<WqObject*> create(ibv_context* context, ibv_wq_init_attr& attr, const mlx5dv_wq_init_attr* mlx5_attr) {
   constexpr std::uint32_t kMasks = IBV_WQ_INIT_ATTR_FLAGS;
   const std::uint32_t flags = (attr.comp_mask & IBV_WQ_INIT_ATTR_FLAGS) != 0 ? attr.create_flags : 0;
   if (attr.wq_type != IBV_WQT_RQ || (attr.comp_mask & ~kMasks) != 0) {
@@ -42,6 +56,10 @@ Expected<WqObject*> create(ibv_context* context, ibv_wq_init_attr& attr) {
   if (attr.pd == nullptr || attr.cq == nullptr) {
     return fail(EINVAL, "WQ create: no PD or no CQ");
   }
+  const auto striding = striding_of(mlx5_attr);
+  if (!striding) {
+    return std::unexpected(striding.error());
+  }
   PdObject& pd = object_of(attr.pd);
   auto object = std::make_unique<WqObject>();
   object->lock.set_needed(!pd.single_threaded && !object_of(context).single_threaded);
@@ -49,6 +67,7 @@ Expected<WqObject*> create(ibv_context* context, ibv_wq_init_attr& attr) {
                                               .max_wr = attr.max_wr,
                                               .max_sge = attr.max_sge,
                                               .strip_vlan = flags != 0,
+                                              .striding = *striding,
                                               .allocator = allocator_of(attr.pd),
                                               .user = object.get()});
   if (!native) {
@@ -146,8 +165,10 @@ Expected<Owned<Flow>> create_flow_of(ibv_qp* qp, const ibv_flow_attr& attr) {
 
 }  // namespace
 
-ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) {
-  auto object = create(context, *attr);
+ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attr) { return mlx5_create_wq(context, attr, nullptr); }
+
+ibv_wq* mlx5_create_wq(ibv_context* context, ibv_wq_init_attr* attr, mlx5dv_wq_init_attr* mlx5_attr) {
+  auto object = create(context, *attr, mlx5_attr);
   return object ? &(*object)->wq : report_null(object.error());
 }
 

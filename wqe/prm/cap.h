@@ -165,6 +165,8 @@ struct GeneralCapabilities {
   std::uint8_t log_max_mcg{};
   std::uint8_t log_max_transport_domain{};
   std::uint8_t log_max_pd{};
+  bool striding_rq{};
+  bool ext_stride_num_range{};    // receive WQEs of less than 2^9 strides
   bool dp_ordering_ooo_all_ud{};  // out-of-order placement of all operations, by transport
   bool dp_ordering_ooo_all_uc{};
   bool dp_ordering_ooo_all_xrc{};
@@ -248,6 +250,7 @@ struct GeneralCapabilities {
       Field{"stat_rate_support", &GeneralCapabilities::stat_rate_support, bits(0x3c, 31, 16)},
       Field{"sig_block_4048", &GeneralCapabilities::sig_block_4048, bits(0x3c, 15, 15)},
       Field{"cqe_version", &GeneralCapabilities::cqe_version, bits(0x3c, 3, 0), Format::kDecimal},
+      Field{"striding_rq", &GeneralCapabilities::striding_rq, bits(0x40, 30, 30)},
       Field{"umr_modify_entity_size_disabled", &GeneralCapabilities::umr_modify_entity_size_disabled,
             bits(0x40, 24, 24)},
       Field{"umr_fence", &GeneralCapabilities::umr_fence, bits(0x40, 21, 20)},
@@ -303,6 +306,7 @@ struct GeneralCapabilities {
       Field{"log_max_rqt", &GeneralCapabilities::log_max_rqt, bits(0x70, 20, 16), Format::kDecimal},
       Field{"log_max_rqt_size", &GeneralCapabilities::log_max_rqt_size, bits(0x70, 12, 8), Format::kDecimal},
       Field{"log_max_rmp", &GeneralCapabilities::log_max_rmp, bits(0x70, 28, 24), Format::kDecimal},
+      Field{"ext_stride_num_range", &GeneralCapabilities::ext_stride_num_range, bits(0x74, 31, 31)},
       Field{"aes_xts_single_block_le_tweak", &GeneralCapabilities::aes_xts_single_block_le_tweak, bits(0x7c, 14, 14)},
       Field{"aes_xts_multi_block_be_tweak", &GeneralCapabilities::aes_xts_multi_block_be_tweak, bits(0x7c, 13, 13)},
       Field{"general_obj_types", &GeneralCapabilities::general_obj_types, bytes(0x80, 8)},
@@ -361,10 +365,6 @@ struct AtomicCapabilities {
 static_assert(layout_is_valid<AtomicCapabilities>());
 static_assert(offset_bits_of(&AtomicCapabilities::atomic_operations) == 0x10 * 8 + 16);
 
-// Encryption capabilities (crypto_caps of rdma-core's mlx5_ifc.h).
-struct CryptoCapabilities {
-  bool wrapped_crypto_operational{};  // keys can be imported wrapped by others
-  bool wrapped_crypto_going_to_commissioning{};
 // The second group of general capabilities (cmd_hca_cap_2), of which GeneralCapabilities::hca_cap_2 tells.
 struct GeneralCapabilities2 {
   bool dp_ordering_force{};
@@ -375,6 +375,10 @@ struct GeneralCapabilities2 {
 };
 static_assert(layout_is_valid<GeneralCapabilities2>());
 
+// Encryption capabilities (crypto_caps of rdma-core's mlx5_ifc.h).
+struct CryptoCapabilities {
+  bool wrapped_crypto_operational{};  // keys can be imported wrapped by others
+  bool wrapped_crypto_going_to_commissioning{};
   std::uint8_t wrapped_import_method{};  // 4: AES; 0: keys come in plain text
   std::uint8_t log_max_num_deks{};
   std::uint16_t failed_selftests{};

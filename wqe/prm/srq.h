@@ -200,6 +200,8 @@ struct Wq {
   std::uint8_t log_wq_sz{};      // entries
   bool dbr_umem_valid{};
   bool wq_umem_valid{};
+  // Of a striding queue: 2^(9+n) strides a WQE for n up to 9, 2^(n-7) from 10 on, of 64 << n bytes; and whether data
+  // begins two bytes into its first stride.
   std::uint8_t log_wqe_num_of_strides{};
   bool two_byte_shift_en{};
   std::uint8_t log_wqe_stride_size{};

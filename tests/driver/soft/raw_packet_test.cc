@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <rdma/ib_user_verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "driver/dv_flags.h"
 #include "driver/wq.h"
 #include "tests/driver/soft/pair.h"
 
@@ -18,6 +20,10 @@ constexpr std::size_t kTo = 128 * 1024;
 constexpr std::uint32_t kEthernet = 0x20;                              // enum ib_flow_spec_type
 constexpr std::uint32_t kOwnUnicast = 1 << 1, kOwnMulticast = 1 << 2;  // mlx5dv_qp_create_flags
 constexpr std::uint32_t kStripVlan = 1 << 9;                           // IB_UVERBS_QP_CREATE_CVLAN_STRIPPING
+
+// enum ibv_rx_hash_fields
+constexpr std::uint64_t kAddressesAndPorts = 1 << 0 | 1 << 1 | 1 << 6 | 1 << 7;  // IPv4, UDP
+constexpr std::uint64_t kInner = std::uint64_t{1} << 31;
 
 using Mac = std::array<std::uint8_t, 6>;
 constexpr Mac kBroadcast = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -259,7 +265,6 @@ TEST(RawPacket, TheHashChoosesTheQueue) {
   for (std::size_t i = 0; i < key.size(); ++i) {
     key[i] = static_cast<std::uint8_t>(i * 37 + 11);
   }
-  constexpr std::uint64_t kAddressesAndPorts = 1 << 0 | 1 << 1 | 1 << 6 | 1 << 7;  // IPv4, UDP (ibv_rx_hash_fields)
   const auto qp = must(
       pair.b.pd->create_qp({.type = QpType::kRawPacket,
                             .rss = RssOptions{.table = table->handle(), .key = key, .fields = kAddressesAndPorts}}));
@@ -289,6 +294,175 @@ TEST(RawPacket, TheHashChoosesTheQueue) {
   EXPECT_GT(count[1], 0u);
 }
 
+// `inner` in a VXLAN packet (RFC 7348), which looks the same from outside whatever it carries.
+std::vector<std::uint8_t> encapsulated(const Mac& to, const std::vector<std::uint8_t>& inner) {
+  std::vector<std::uint8_t> frame(to.begin(), to.end());
+  const auto put16 = [&](std::size_t value) {
+    frame.push_back(static_cast<std::uint8_t>(value >> 8));
+    frame.push_back(static_cast<std::uint8_t>(value));
+  };
+  const std::uint8_t ethernet[] = {2, 0, 9, 9, 9, 9, 8, 0, 0x45, 0};
+  frame.insert(frame.end(), std::begin(ethernet), std::end(ethernet));
+  put16(20 + 8 + 8 + inner.size());
+  const std::uint8_t ip[] = {0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2};
+  frame.insert(frame.end(), std::begin(ip), std::end(ip));
+  put16(5000);
+  put16(4789);
+  put16(8 + 8 + inner.size());
+  put16(0);
+  const std::uint8_t vxlan[] = {8, 0, 0, 0, 0, 0, 42, 0};
+  frame.insert(frame.end(), std::begin(vxlan), std::end(vxlan));
+  frame.insert(frame.end(), inner.begin(), inner.end());
+  return frame;
+}
+
+// Of 16 flows in one tunnel: how many went to each of two queues.
+std::array<std::size_t, 2> spread_of_tunnel(std::uint32_t flags, std::uint64_t more_fields) {
+  RawPair pair;
+  std::array<Owned<Cq>, 2> cqs;
+  std::array<Owned<Wq>, 2> wqs;
+  for (std::size_t i = 0; i < 2; ++i) {
+    cqs[i] = must(pair.b.context.create_cq({.entries = 63}));
+    wqs[i] = must(pair.b.pd->create_wq({.cq = cqs[i].get(), .max_wr = 32}));
+    must(wqs[i]->to_ready());
+    for (std::uint64_t j = 0; j < 32; ++j) {
+      const Sge piece = pair.b.sge(kTo + j * 1024, 1024);
+      const RecvWr receive{.wr_id = j, .sges = {&piece, 1}};
+      EXPECT_EQ(wqs[i]->post_recv({&receive, 1}).error, 0);
+    }
+  }
+  Wq* const order[] = {wqs[0].get(), wqs[1].get()};
+  const auto table = must(pair.b.context.create_rwq_table(order));
+  std::array<std::uint8_t, 40> key;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    key[i] = static_cast<std::uint8_t>(i * 37 + 11);
+  }
+  const auto qp = must(pair.b.pd->create_qp(
+      {.type = QpType::kRawPacket,
+       .dv_create_flags = flags,
+       .rss = RssOptions{.table = table->handle(), .key = key, .fields = kAddressesAndPorts | more_fields}}));
+  const auto flow = flow_to(*qp, mac_of(pair.b));
+  std::array<std::size_t, 2> counts{};
+  for (std::uint8_t port = 0; port < 16; ++port) {
+    send(pair.a, encapsulated(mac_of(pair.b), datagram_frame(kBroadcast, port)));
+    std::array<Completion, 1> done;
+    bool came = false;
+    for (int tries = 0; tries < 1000000 && !came; ++tries) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        const std::size_t got = cqs[i]->poll(done);
+        counts[i] += got;
+        came |= got != 0;
+      }
+      pair.b.context.relax();
+    }
+    EXPECT_TRUE(came);
+  }
+  return counts;
+}
+
+TEST(RawPacket, TunnelOffloadsHashWhatIsInTheTunnel) {
+  const auto inner = spread_of_tunnel(dv::kTunnelOffloads, kInner);
+  EXPECT_GT(inner[0], 0u);
+  EXPECT_GT(inner[1], 0u);
+  const auto outer = spread_of_tunnel(0, 0);
+  EXPECT_EQ(std::max(outer[0], outer[1]), 16u) << "one flow from outside";
+}
+
+// A frame behind the other, from the next stride on; those that are left out are told of.
+TEST(RawPacket, StridingQueueTakesManyFramesInOneRequest) {
+  for (const bool shift : {false, true}) {
+    SCOPED_TRACE(shift);
+    RawPair pair;
+    const auto cq = must(pair.b.context.create_cq({.entries = 63}));
+    const auto wq = must(pair.b.pd->create_wq(
+        {.cq = cq.get(),
+         .max_wr = 4,
+         .striding = StridingOptions{.log_stride_bytes = 6, .log_strides = 3, .two_byte_shift = shift}}));
+    EXPECT_EQ(wq->max_wr(), 4u);
+    must(wq->to_ready());
+    const auto post = [&](std::uint64_t id) {
+      const Sge piece = pair.b.sge(kTo + id % 4 * 512, 512);
+      const RecvWr receive{.wr_id = id, .sges = {&piece, 1}};
+      return wq->post_recv({&receive, 1}).error;
+    };
+    for (std::uint64_t id = 0; id < 4; ++id) {
+      ASSERT_EQ(post(id), 0);
+    }
+    EXPECT_EQ(post(4), ENOMEM);
+    Wq* const order[] = {wq.get()};
+    const auto table = must(pair.b.context.create_rwq_table(order));
+    const std::array<std::uint8_t, 40> key{};
+    const auto qp = must(
+        pair.b.pd->create_qp({.type = QpType::kRawPacket,
+                              .rss = RssOptions{.table = table->handle(), .key = key, .fields = kAddressesAndPorts}}));
+    const auto flow = flow_to(*qp, mac_of(pair.b));
+    std::uint64_t request = 0, posted = 4;
+    std::uint32_t stride = 0;
+    for (const std::uint32_t bytes : {60u, 64u, 130u, 400u, 62u, 63u, 510u, 200u, 200u, 200u, 200u, 60u}) {
+      SCOPED_TRACE(bytes);
+      auto frame = datagram_frame(mac_of(pair.b));
+      frame.resize(bytes, 0x5a);
+      send(pair.a, frame);
+      const std::uint32_t needed = (bytes + (shift ? 2 : 0) + 63) / 64;
+      if (stride != 8 && stride + needed > 8) {
+        const Completion filler = pair.b.wait(*cq, 1).at(0);
+        EXPECT_EQ(filler.wr_id, request);
+        EXPECT_TRUE(filler.striding_byte_count().is_filler());
+        EXPECT_EQ(filler.striding_byte_count().strides(), 8 - stride);
+        EXPECT_EQ(filler.first_stride(), stride);
+        stride = 8;
+      }
+      if (stride == 8) {
+        ASSERT_EQ(post(posted++), 0) << "all strides of a request free it";
+        EXPECT_EQ(post(posted), ENOMEM);
+        ++request;
+        stride = 0;
+      }
+      const Completion done = pair.b.wait(*cq, 1).at(0);
+      EXPECT_EQ(done.status, CompletionStatus::kSuccess);
+      EXPECT_EQ(done.opcode, CompletionOpcode::kRecv);
+      EXPECT_EQ(done.wr_id, request);
+      EXPECT_FALSE(done.striding_byte_count().is_filler());
+      EXPECT_EQ(done.striding_byte_count().bytes(), bytes);
+      EXPECT_EQ(done.striding_byte_count().strides(), needed);
+      EXPECT_EQ(done.first_stride(), stride);
+      EXPECT_EQ(bytes_at(pair.b, kTo + request % 4 * 512 + stride * 64 + (shift ? 2 : 0), bytes), frame);
+      stride += needed;
+    }
+    must(wq->modify({.mask = 1, .state = static_cast<std::uint32_t>(WqState::kError)}));
+    const std::size_t left = posted - request;
+    const auto flushed = pair.b.wait(*cq, left);
+    for (std::size_t i = 0; i < left; ++i) {
+      EXPECT_EQ(flushed[i].status, CompletionStatus::kWorkRequestFlushed);
+      EXPECT_EQ(flushed[i].wr_id, request + i);
+    }
+  }
+}
+
+TEST(RawPacket, AFrameThatNoRequestCouldHoldEndsAStridingQueue) {
+  RawPair pair;
+  const auto cq = must(pair.b.context.create_cq({.entries = 63}));
+  const auto wq = must(pair.b.pd->create_wq(
+      {.cq = cq.get(), .max_wr = 4, .striding = StridingOptions{.log_stride_bytes = 6, .log_strides = 3}}));
+  must(wq->to_ready());
+  const Sge piece = pair.b.sge(kTo, 512);
+  const RecvWr receive{.wr_id = 9, .sges = {&piece, 1}};
+  ASSERT_EQ(wq->post_recv({&receive, 1}).error, 0);
+  Wq* const order[] = {wq.get()};
+  const auto table = must(pair.b.context.create_rwq_table(order));
+  const std::array<std::uint8_t, 40> key{};
+  const auto qp = must(
+      pair.b.pd->create_qp({.type = QpType::kRawPacket,
+                            .rss = RssOptions{.table = table->handle(), .key = key, .fields = kAddressesAndPorts}}));
+  const auto flow = flow_to(*qp, mac_of(pair.b));
+  auto frame = datagram_frame(mac_of(pair.b));
+  frame.resize(513, 0x5a);
+  send(pair.a, frame);
+  const Completion done = pair.b.wait(*cq, 1).at(0);
+  EXPECT_EQ(done.status, CompletionStatus::kLocalLength);
+  EXPECT_EQ(done.wr_id, 9u);
+}
+
 TEST(RawPacket, BadRequestsAreRefusedInWords) {
   Machine machine;
   End end(machine.context(), raw_options());
@@ -296,6 +470,13 @@ TEST(RawPacket, BadRequestsAreRefusedInWords) {
   Wq* const three[] = {wq.get(), wq.get(), wq.get()};
   EXPECT_EQ(end.context.create_rwq_table(three).error().errno_value, EINVAL);
   EXPECT_EQ(end.pd->create_wq({.cq = end.recv_cq.get(), .max_wr = 1u << 31}).error().errno_value, EINVAL);
+  for (const auto& [log_bytes, log_strides] : {std::pair{5u, 9u}, {14u, 9u}, {6u, 2u}, {6u, 17u}}) {
+    const StridingOptions striding{.log_stride_bytes = log_bytes, .log_strides = log_strides};
+    const auto refused = end.pd->create_wq({.cq = end.recv_cq.get(), .max_wr = 4, .striding = striding});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().errno_value, EINVAL);
+    EXPECT_NE(refused.error().what.find("striding_rq_caps"), std::string::npos) << refused.error().what;
+  }
   const Sge piece = end.sge(0, 64);
   const RecvWr receive{.wr_id = 1, .sges = {&piece, 1}};
   EXPECT_EQ(wq->post_recv({&receive, 1}).error, EINVAL) << "in RESET";

@@ -125,6 +125,23 @@ Refusal destroy(Device& device, QpObject& queue) {
   return {};
 }
 
+Refusal take_striding(const prm::Wq& wq, Striding& striding) {
+  constexpr std::uint32_t kLeastStrideBytes = 64;
+  constexpr unsigned kLogWholeStrides = 9, kFirstSmallCode = 10, kLogLeastStrides = 3, kMostWholeCode = 7;
+  constexpr std::uint32_t kShiftBytes = 2;
+  const unsigned code = wq.log_wqe_num_of_strides;
+  if (code > kMostWholeCode && code < kFirstSmallCode) {
+    return bad_parameter(Syndrome::kQueueStrides);
+  }
+  const unsigned log_strides =
+      code < kFirstSmallCode ? kLogWholeStrides + code : kLogLeastStrides + code - kFirstSmallCode;
+  striding = {.stride_bytes = kLeastStrideBytes << wq.log_wqe_stride_size,
+              .strides = 1u << log_strides,
+              .shift_bytes = wq.two_byte_shift_en ? kShiftBytes : 0};
+  constexpr std::uint32_t kLeastWqeBytes = 32;  // a link segment and one of data
+  return 1u << wq.log_wq_stride < kLeastWqeBytes ? exceeds_limit(Syndrome::kQpRqStride) : Refusal{};
+}
+
 }  // namespace
 
 Refusal create_sq(Device& device, const Request& request) {
@@ -208,7 +225,9 @@ Refusal destroy_sq(Device& device, const Request& request) {
 
 Refusal create_rq(Device& device, const Request& request) {
   const prm::Rqc context = request.as<prm::CreateRqIn>().context;
-  if (const Refusal refusal = check_wq(device.profile, context.wq)) {
+  const bool strides = context.wq.wq_type == prm::WqType::kCyclicStriding && device.profile.striding_rq;
+  if (const Refusal refusal =
+          check_wq(device.profile, context.wq, strides ? prm::WqType::kCyclicStriding : prm::WqType::kCyclic)) {
     return refusal;
   }
   if (context.mem_rq_type != prm::kMemoryRqInline || context.delay_drop_en || context.scatter_fcs) {
@@ -226,6 +245,11 @@ Refusal create_rq(Device& device, const Request& request) {
   queue->log_rq_entries = context.wq.log_wq_sz;
   queue->rq_wqe_bytes = 1u << context.wq.log_wq_stride;
   queue->strips_vlan = !context.vsd;
+  if (strides) {
+    if (const Refusal refusal = take_striding(context.wq, queue->striding)) {
+      return refusal;
+    }
+  }
   Cq& cq = *queue->recv_cq;
   return insert(device, request, std::move(queue), cq);
 }
@@ -259,7 +283,7 @@ Refusal query_rq(Device& device, const Request& request) {
   out.context.flush_in_error_en = true;
   out.context.user_index = queue->user_index;
   out.context.cqn = queue->recv_cq->cqn;
-  out.context.wq = {.wq_type = prm::WqType::kCyclic,
+  out.context.wq = {.wq_type = queue->striding.stride_bytes != 0 ? prm::WqType::kCyclicStriding : prm::WqType::kCyclic,
                     .pd = queue->pdn,
                     .dbr_addr = queue->doorbell_record,
                     .hw_counter = queue->rq_consumed,

@@ -121,6 +121,7 @@ void complete_frame(Link& link, const Qp& qp, const FrameCompletion& completion)
   cqe.opcode = CqeOpcode::kResponderSend;
   cqe.qpn = completion.flow_tag;  // in its place
   cqe.wqe_counter = completion.wqe_counter;
+  cqe.wqe_id = completion.wqe_id;
   cqe.byte_count = completion.byte_count;
   cqe.l2_ok = true;
   cqe.l3_ok = completion.l3_ok;

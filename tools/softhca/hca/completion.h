@@ -79,6 +79,7 @@ void complete_receive(Link& link, const Qp& qp, const ReceiveSink& sink, const R
 // A frame is in a receive queue's memory.
 struct FrameCompletion {
   std::uint16_t wqe_counter = 0;
+  std::uint16_t wqe_id = 0;  // of a striding queue, whose WQE counter is the first stride
   std::uint32_t byte_count = 0;
   bool l3_ok = false, l4_ok = false;
   umlx5::wqe::L3Type l3_type{};

@@ -117,6 +117,13 @@ struct Srq {
   std::uint32_t users = 0;
 };
 
+// A striding receive queue: a frame takes as many strides of the WQE in use as it needs, and the next what follows.
+struct Striding {
+  std::uint32_t stride_bytes = 0;  // 0: the queue is not one
+  std::uint32_t strides = 0;       // of a WQE
+  std::uint32_t shift_bytes = 0;   // before a frame
+};
+
 // Where a connected QP's packets go.
 struct Path {
   wire::Route route;
@@ -175,6 +182,7 @@ struct Qp {
   // Raw packets: a send or a receive queue alone, under a number of its own.
   std::uint32_t tisn = 0, transport_domain = 0;
   bool strips_vlan = false;
+  Striding striding;
   std::uint32_t users = 0;  // tables and interfaces that lead to a receive queue
   // Dynamically connected. A DCT takes requests with its key; a DCI that has streams goes to ERR with the last of the
   // streams that may fail (0: it has none, and goes to ERR with any work request that fails).

@@ -64,6 +64,7 @@ void set_raw_packets(const Profile& profile, prm::GeneralCapabilities& cap) {
   cap.log_max_sq = cap.log_max_rq = profile.log_max_qp;
   cap.log_max_tir = cap.log_max_tis = cap.log_max_rqt = profile.log_max_tir;
   cap.log_max_rqt_size = profile.log_max_rqt_entries;
+  cap.striding_rq = cap.ext_stride_num_range = profile.striding_rq;
 }
 
 void set_port(const Profile& profile, prm::GeneralCapabilities& cap) {
@@ -88,11 +89,11 @@ prm::GeneralCapabilities general_capabilities(const Profile& profile) {
   cap.xrc = profile.xrc;
   cap.qp_packet_based = profile.packet_based_credit;
   cap.dct = profile.dct;
-  cap.qpc_extension = true;
   cap.hca_cap_2 = profile.out_of_order;
   cap.dp_ordering_ooo_all_rc = cap.dp_ordering_ooo_all_uc = cap.dp_ordering_ooo_all_ud = profile.out_of_order;
   cap.dp_ordering_ooo_all_xrc = profile.out_of_order && profile.xrc;
   cap.dp_ordering_ooo_all_dc = profile.out_of_order && profile.dct;
+  cap.qpc_extension = true;
   cap.dma_mmo_qp = profile.mmo;
   cap.log_max_ra_req_dc = profile.log_max_ra_req_qp;
   cap.log_max_ra_res_dc = profile.log_max_ra_res_qp;
@@ -234,13 +235,13 @@ bool write_capabilities(const Profile& profile, std::uint16_t group, std::span<s
     case prm::CapabilityGroup::kGeneral:
       write_head(general_capabilities(profile), out);
       return true;
-    case prm::CapabilityGroup::kAtomic:
     case prm::CapabilityGroup::kGeneral2:
       if (!profile.out_of_order) {  // it has nothing else
         return false;
       }
       write_head(prm::GeneralCapabilities2{.dp_ordering_force = true}, out);
       return true;
+    case prm::CapabilityGroup::kAtomic:
       write_head(atomic_capabilities(profile), out);
       return true;
     case prm::CapabilityGroup::kRoce:

@@ -27,8 +27,8 @@ struct Profile {
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
   std::uint8_t log_max_ra_req_qp = 4, log_max_ra_res_qp = 4;
   bool xrc = true, dct = true, mmo = true, atomic = true, memory_windows = true, scatter_to_cqe = true,
-       packet_based_credit = true, device_memory = true, odp = true, cqe_compression = true;
-  bool raw_packets = true, tunnel_offloads = true;
+       packet_based_credit = true, device_memory = true, odp = true, cqe_compression = true, out_of_order = true;
+  bool raw_packets = true, tunnel_offloads = true, striding_rq = true;
   bool plain_keys = true;  // data encryption keys come as they are; without it they come wrapped, after a login
   std::uint8_t log_max_tir = 16, log_max_rqt_entries = 11, log_max_flow_tables = 6, log_max_large_send_bytes = 16;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;

@@ -152,6 +152,31 @@ bool ReceiveQueue::take(Link& link, Qp& qp, ReceiveWqe& wqe) {
   return true;
 }
 
+void ReceiveQueue::read(Link& link, const Qp& qp, std::uint16_t wqe_counter, ReceiveWqe& wqe) const {
+  wqe.wqe_counter = wqe_counter;
+  wqe.pdn = qp.pdn;
+  const std::uint32_t slot = wqe_counter & ((1u << qp.log_rq_entries) - 1);
+  read_wqe(link, qp.pages, std::uint64_t{slot} * qp.rq_wqe_bytes, qp.rq_wqe_bytes,
+           qp.striding.stride_bytes != 0 ? ReceivePrefix::kSrqNext : ReceivePrefix::kNone, qp.reserved_lkey, wqe,
+           nullptr);
+}
+
+std::uint32_t ReceiveQueue::packets_waiting(Link& link, const Qp& qp, std::uint32_t most) {
+  read_producer(link, qp);
+  const std::uint64_t mtu = mtu_bytes(qp);
+  ReceiveWqe wqe;
+  std::uint64_t packets = 0;
+  for (std::uint16_t counter = consumer_; counter != producer_ && packets < most; ++counter) {
+    const unsigned ahead = static_cast<std::uint16_t>(counter - consumer_);
+    if (ahead < 16 && (taken_ahead_ >> ahead & 1) != 0) {
+      continue;
+    }
+    read(link, qp, counter, wqe);
+    packets += std::max<std::uint64_t>(1, (wqe.length_bytes + mtu - 1) / mtu);
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(packets, most));
+}
+
 std::optional<std::uint16_t> ReceiveQueue::take_for_flush(Link& link, Qp& qp) {
   if (!ring_has_next(link, qp)) {
     return std::nullopt;

@@ -325,6 +325,7 @@ wire::Bth Requester::header(const Qp& qp, Operation operation) const {
   wire::Bth bth;
   bth.opcode = wire::opcode_of(wire_transport(qp.type), operation);
   bth.migration_request = true;
+  bth.version = qp.out_of_order && qp.type != QpType::kUd ? wire::kOutOfOrderVersion : 0;
   bth.destination_qpn = qp.type == QpType::kDci ? target_dctn_ : qp.remote_qpn;
   bth.psn = static_cast<std::uint32_t>(next_psn_ & 0xffffff);
   return bth;
@@ -340,7 +341,6 @@ bool Requester::convert(Link& link, Qp& qp, Work& work) {
     return false;
   }
   request.inline_data = std::move(wire);
-  bth.version = qp.out_of_order && qp.type != QpType::kUd ? wire::kOutOfOrderVersion : 0;
   request.list.assign(1, {.address = 0,
                           .lkey = 0,
                           .bytes = static_cast<std::uint32_t>(request.inline_data.size()),
@@ -707,7 +707,14 @@ void Requester::fail_stream(Link& link, Qp& qp, const Work& work, Failure failur
   fail_send(link, qp, work.request.wqe_counter, work.request.opcode, failure);
   done_psn_ = work.end_psn();
   sent_psn_ = std::max(sent_psn_, done_psn_);
+  const std::uint16_t stream = work.request.stream;
   works_.pop();
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    if (works_[i].request.stream == stream) {
+      works_[i].request.failure = failure::kFlushedSend;
+      works_[i].waits = false;
+    }
+  }
   connected_ = false;
   go_back(link, window_);
   if (errored_streams_.size() >= qp.max_errored_streams) {
@@ -724,13 +731,6 @@ void Requester::go_back(Link& link, std::uint64_t window_packets) {
   if (window_packets < window_) {
     threshold_ = std::max(window_ / 2, kLossWindowPackets);
     window_ = window_packets;
-  const std::uint16_t stream = work.request.stream;
-  }
-  for (std::size_t i = 0; i < works_.size(); ++i) {
-    if (works_[i].request.stream == stream) {
-      works_[i].request.failure = failure::kFlushedSend;
-      works_[i].waits = false;
-    }
   }
   grown_ = 0;
   unasked_ = 0;

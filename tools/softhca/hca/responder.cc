@@ -580,13 +580,6 @@ void Responder::send_aeth(Link& link, const Qp& qp, std::uint32_t psn, wire::Aet
 }
 
 void Responder::flush(Link& link, Qp& qp) {
-  if (receive_in_use_) {
-    fail_receive_in_use(link, qp, failure::kFlushedReceive);
-  }
-  responses_.clear();
-  sent_responses_ = 0;
-  verdict_ = Verdict::kNone;
-  message_ = Message::kNone;
   held_.clear();
   for (const Early& early : std::exchange(early_, {})) {
     if (early.takes_receive) {
@@ -594,6 +587,13 @@ void Responder::flush(Link& link, Qp& qp) {
       fail_receive(link, qp, sink(link, qp), early.completion.wqe_counter, failure::kFlushedReceive);
     }
   }
+  if (receive_in_use_) {
+    fail_receive_in_use(link, qp, failure::kFlushedReceive);
+  }
+  responses_.clear();
+  sent_responses_ = 0;
+  verdict_ = Verdict::kNone;
+  message_ = Message::kNone;
   while (const auto wqe_counter = queue_.take_for_flush(link, qp)) {
     fail_receive(link, qp, receive_sink(qp), *wqe_counter, failure::kFlushedReceive);
   }

@@ -94,6 +94,44 @@ class Responder {
     umlx5::wqe::EventType event{};
   };
 
+  // A packet whose turn has not come.
+  struct Held {
+    std::uint32_t psn = 0;
+    std::vector<std::byte> payload;
+    wire::Packet packet;  // its payload is the one above
+  };
+  // A message that was executed before its turn, or has at least its receive WQE.
+  struct Early {
+    std::uint32_t first_psn = 0, packets = 0;
+    std::uint32_t srqn = 0;
+    bool executed = false, takes_receive = false, ack_request = false;
+    ReceiveWqe receive;  // if it takes one and is not executed
+    ReceiveCompletion completion;
+    std::vector<std::byte> cqe_data;
+  };
+
+  static std::optional<std::uint32_t> pdn_of(Link& link, const Qp& qp, const wire::Packet& packet);
+  static umlx5::wqe::CqeOpcode receive_opcode(const wire::OpcodeInfo& info);
+
+  // The request that is next.
+  bool on_next_request(Link& link, Qp& qp, const wire::Packet& packet);
+  // Strides: where the frame of `frame_bytes` goes, with the WQE taken.
+  bool take_strides(Link& link, Qp& qp, std::size_t frame_bytes, FrameCompletion& completion);
+  void leave_strides(const Qp& qp, std::uint32_t strides);
+
+  // Out of order.
+  void on_request_in_any_order(Link& link, Qp& qp, const wire::Packet& packet, std::uint32_t ahead);
+  void hold(const wire::Packet& packet);
+  void execute_in_order(Link& link, Qp& qp);
+  void execute_early(Link& link, Qp& qp);
+  Early* early_of(std::uint32_t psn);
+  std::span<const Held> message_at(std::size_t first) const;
+  bool try_early(Link& link, Qp& qp, std::span<const Held> message, std::uint32_t unresolved);
+  bool take_early(Link& link, Qp& qp, const wire::Packet& packet, std::uint32_t unresolved, ReceiveWqe& wqe);
+  bool place_early_send(Link& link, const Qp& qp, std::span<const Held> message, Early& early) const;
+  static bool place_early_write(Link& link, const Qp& qp, std::uint32_t pdn, std::span<const Held> message);
+  bool deliver_early(Link& link, Qp& qp);
+
   // In-order requests; each returns true if the request is executed (its PSNs are then consumed).
   bool execute(Link& link, Qp& qp, const wire::Packet& packet);
   bool send(Link& link, Qp& qp, const wire::Packet& packet);
@@ -147,6 +185,7 @@ class Responder {
   ReceiveWqe receive_;
   bool receive_in_use_ = false;
   wire::Reth write_target_;
+  std::uint32_t next_stride_ = 0;  // of the receive WQE in use
   // Of the last new request: whose keys it may name, and on an XRC QP the SRQ that it names.
   std::uint32_t pdn_ = 0, srqn_ = 0;
 
@@ -155,12 +194,12 @@ class Responder {
   std::vector<AtomicResult> replay_;
   std::size_t next_replay_ = 0;
 
+  std::vector<Held> held_;  // by PSN
+  std::vector<Early> early_;
+
   bool closed_ = false;
   Verdict verdict_ = Verdict::kNone;
   Refusal refusal_;
 };
 
 }  // namespace softhca::hca
-  std::vector<Held> held_;  // by PSN
-  std::vector<Early> early_;
-

@@ -44,6 +44,7 @@ constexpr std::array kKnobs = {Knob{"xrc", &Profile::xrc},
                                Knob{"raw_packets", &Profile::raw_packets},
                                Knob{"tunnel_offloads", &Profile::tunnel_offloads},
                                Knob{"plain_keys", &Profile::plain_keys},
+                               Knob{"striding_rq", &Profile::striding_rq},
                                Knob{"dci_streams", nullptr, &Profile::log_max_dci_streams},
                                Knob{"dci_errored_streams", nullptr, &Profile::log_max_dci_errored_streams},
                                Knob{"ooo", &Profile::out_of_order}};

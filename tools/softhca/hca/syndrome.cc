@@ -210,6 +210,10 @@ std::string_view words(Syndrome syndrome) {
       return "the atomic mode is not supported";
     case Syndrome::kQpCreditMode:
       return "the end-to-end credit mode is not supported for this service type";
+    case Syndrome::kQpOrdering:
+      return "out-of-order placement is not supported for this service type";
+    case Syndrome::kQueueStrides:
+      return "a WQE of a striding queue cannot have so many strides";
     case Syndrome::kDctNotDrained:
       return "the DC target is not drained";
     case Syndrome::kQpIsDct:

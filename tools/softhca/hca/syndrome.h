@@ -130,6 +130,8 @@ enum class Syndrome : std::uint32_t {
   kQpRdAtomic = 0x530819,
   kQpAtomicMode = 0x53081a,
   kQpCreditMode = 0x530820,
+  kQpOrdering = 0x530821,
+  kQueueStrides = 0x530822,
   kDctNotDrained = 0x53081c,
   kQpIsDct = 0x53081d,
   kDciStreams = 0x53081e,

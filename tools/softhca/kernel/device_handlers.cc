@@ -267,6 +267,14 @@ void set_raw_packets(const Capabilities& caps, mlx5_ib_query_device_resp& respon
   response.rss_caps.rx_hash_fields_mask =
       caps.tunnel_offloads ? kHashFields : kHashFields & ~std::uint64_t{MLX5_RX_HASH_INNER};
   response.rss_caps.rx_hash_function = MLX5_RX_HASH_FUNC_TOEPLITZ;
+  if (caps.striding_rq) {
+    response.striding_rq_caps = {.min_single_stride_log_num_of_bytes = kMinLogStrideBytes,
+                                 .max_single_stride_log_num_of_bytes = kMaxLogStrideBytes,
+                                 .min_single_wqe_log_num_of_strides = caps.min_log_strides(),
+                                 .max_single_wqe_log_num_of_strides = kMaxLogStrides,
+                                 .supported_qpts = kRawPacketType,
+                                 .reserved = 0};
+  }
   response.tunnel_offloads_caps = caps.tunnel_offloads ? std::uint32_t{MLX5_IB_TUNNELED_OFFLOADS_VXLAN} : 0;
 }
 

@@ -112,7 +112,16 @@ std::expected<std::uint32_t, int> create_receive_queue(Firmware& firmware, const
   in.context.user_index = parameters.user_index;
   in.context.cqn = parameters.cqn;
   prm::Wq& wq = in.context.wq;
-  wq.wq_type = prm::WqType::kCyclic;
+  wq.wq_type = parameters.striding ? prm::WqType::kCyclicStriding : prm::WqType::kCyclic;
+  if (parameters.striding) {
+    constexpr std::uint32_t kLogLeastStrideBytes = 6, kLogWholeStrides = 9, kLogLeastStrides = 3, kFirstSmallCode = 10;
+    const std::uint32_t log_strides = parameters.striding->log_strides;
+    wq.log_wqe_stride_size = static_cast<std::uint8_t>(parameters.striding->log_stride_bytes - kLogLeastStrideBytes);
+    wq.log_wqe_num_of_strides =
+        static_cast<std::uint8_t>(log_strides >= kLogWholeStrides ? log_strides - kLogWholeStrides
+                                                                  : log_strides - kLogLeastStrides + kFirstSmallCode);
+    wq.two_byte_shift_en = parameters.striding->two_byte_shift;
+  }
   wq.pd = parameters.pdn;
   wq.dbr_addr = parameters.doorbell_record;
   wq.log_wq_stride = parameters.log_wqe_bytes;

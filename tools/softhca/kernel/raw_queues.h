@@ -17,6 +17,12 @@ struct RawQueues {
   std::uint8_t sq_state = 0, rq_state = 0;  // prm::kQueueReset ..
 };
 
+// In the units of mlx5_ib_create_wq, whose limits are checked.
+struct StridingParameters {
+  std::uint32_t log_stride_bytes = 0, log_strides = 0;
+  bool two_byte_shift = false;
+};
+
 struct ReceiveQueueParameters {
   std::uint16_t uid = 0;
   std::uint32_t pdn = 0, cqn = 0, user_index = 0;
@@ -24,6 +30,7 @@ struct ReceiveQueueParameters {
   std::uint32_t entries = 0;  // a power of two; 0: no queue
   std::uint8_t log_wqe_bytes = 0;
   bool strips_vlan = false;
+  std::optional<StridingParameters> striding = std::nullopt;
 };
 
 struct RawQpParameters {

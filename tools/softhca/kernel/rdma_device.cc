@@ -98,6 +98,8 @@ Capabilities select(const prm::GeneralCapabilities& all) {
           .drain_sigerr = all.drain_sigerr,
           .dct = all.dct,
           .raw_packets = all.eth_net_offloads,
+          .striding_rq = all.striding_rq,
+          .few_strides = all.ext_stride_num_range,
           .log_max_rq = all.log_max_rq,
           .log_max_rqt = all.log_max_rqt,
           .log_max_rqt_size = all.log_max_rqt_size};
@@ -216,11 +218,11 @@ int RdmaDevice::query_capabilities() {
     constexpr std::uint16_t k8Bytes = 1 << 3;
     caps_.atomic_64_bits = (atomic->atomic_operations & kBoth) == kBoth && (atomic->atomic_size_qp & k8Bytes) != 0;
   }
-  if (general->pg) {
-    const auto odp = query_group<prm::OdpCapabilities>(firmware_, prm::CapabilityGroup::kOdp);
   if (const int error = general->hca_cap_2 ? query_ordering(*general) : 0; error != 0) {
     return error;
   }
+  if (general->pg) {
+    const auto odp = query_group<prm::OdpCapabilities>(firmware_, prm::CapabilityGroup::kOdp);
     if (!odp) {
       return odp.error();
     }
@@ -267,8 +269,6 @@ int RdmaDevice::query_capabilities() {
   return 0;
 }
 
-int RdmaDevice::query_raw_packets() {
-  const auto ethernet = query_group<prm::EthernetCapabilities>(firmware_, prm::CapabilityGroup::kEthernetOffloads);
 // What the device orders freely counts only if it can be told to, whatever the service level of a path says.
 int RdmaDevice::query_ordering(const prm::GeneralCapabilities& general) {
   const auto more = query_group<prm::GeneralCapabilities2>(firmware_, prm::CapabilityGroup::kGeneral2);
@@ -285,6 +285,8 @@ int RdmaDevice::query_ordering(const prm::GeneralCapabilities& general) {
   return 0;
 }
 
+int RdmaDevice::query_raw_packets() {
+  const auto ethernet = query_group<prm::EthernetCapabilities>(firmware_, prm::CapabilityGroup::kEthernetOffloads);
   if (!ethernet) {
     return ethernet.error();
   }

@@ -58,10 +58,14 @@ struct Capabilities {
   std::uint8_t log_max_memic_alignment = 0;  // of 64 bytes
   // Raw packets.
   bool raw_packets = false, raw_checksums = false, vlan_stripping = false, tunnel_offloads = false,
-       nic_flow_table = false;
+       nic_flow_table = false, striding_rq = false, few_strides = false;
+  std::uint32_t min_log_strides() const { return few_strides ? 3 : 9; }  // of a receive WQE
   std::uint8_t log_max_large_send = 0, log_max_rq = 0, log_max_rqt = 0, log_max_rqt_size = 0;
   bool atomic_64_bits = false;  // compare-and-swap and fetch-and-add of 8 bytes
 };
+
+// Of striding receive queues, as mlx5_ib has them.
+inline constexpr std::uint32_t kMinLogStrideBytes = 6, kMaxLogStrideBytes = 13, kMaxLogStrides = 16;
 
 using Gid = std::array<std::uint8_t, 16>;
 
@@ -131,11 +135,11 @@ class RdmaDevice {
   int bring_up();
   int query_capabilities();
   int query_raw_packets();
+  int query_ordering(const umlx5::wqe::prm::GeneralCapabilities& general);
   int set_gid(std::uint32_t index, const Gid& gid);
 
   Firmware& firmware_;
   Identity identity_;
-  int query_ordering(const umlx5::wqe::prm::GeneralCapabilities& general);
   std::uint64_t generation_;  // of the process that started the device
   Capabilities caps_;
   std::uint32_t gid_table_entries_ = 0;

@@ -48,14 +48,22 @@ struct WqNumbers {
   std::uint32_t handle, wqn;
 };
 
+bool strides_fit(const Capabilities& caps, const mlx5_ib_create_wq& driver) {
+  return (driver.comp_mask & MLX5_IB_CREATE_WQ_STRIDING_RQ) == 0 ||
+         (driver.single_stride_log_num_of_bytes >= kMinLogStrideBytes &&
+          driver.single_stride_log_num_of_bytes <= kMaxLogStrideBytes &&
+          driver.single_wqe_log_num_of_strides >= caps.min_log_strides() &&
+          driver.single_wqe_log_num_of_strides <= kMaxLogStrides);
+}
+
 int check(Request& request, const WqRequest& asked, const mlx5_ib_create_wq& driver) {
   constexpr std::size_t kLeast = offsetof(mlx5_ib_create_wq, comp_mask) + sizeof driver.comp_mask;
   const auto& caps = request.device().caps();
   if (request.driver_in().size() < kLeast || asked.pd == nullptr || asked.cq == nullptr) {
     return EINVAL;
   }
-  // Striding queues, which the comp_mask asks for, are not advertised.
-  if (!request.driver_in_is_zero_from(sizeof driver) || driver.comp_mask != 0 || driver.flags != 0 ||
+  const std::uint32_t known = caps.striding_rq ? std::uint32_t{MLX5_IB_CREATE_WQ_STRIDING_RQ} : 0;
+  if (!request.driver_in_is_zero_from(sizeof driver) || (driver.comp_mask & ~known) != 0 || driver.flags != 0 ||
       asked.type != IB_UVERBS_WQT_RQ || !caps.raw_packets || (asked.flags & ~kWqFlags) != 0) {
     return EOPNOTSUPP;
   }
@@ -65,7 +73,7 @@ int check(Request& request, const WqRequest& asked, const mlx5_ib_create_wq& dri
   const bool bad_size = !std::has_single_bit(driver.rq_wqe_count) || driver.rq_wqe_count > 1u << caps.log_max_qp_sz ||
                         driver.rq_wqe_shift > 31 || 1u << driver.rq_wqe_shift > caps.max_wqe_sz_rq ||
                         1u << driver.rq_wqe_shift < kSegmentBytes;
-  return bad_size || driver.user_index >= kMaxUserIndex ? EINVAL : 0;
+  return bad_size || driver.user_index >= kMaxUserIndex || !strides_fit(caps, driver) ? EINVAL : 0;
 }
 
 std::expected<WqNumbers, int> add_wq(Request& request, const WqRequest& asked) {
@@ -74,15 +82,20 @@ std::expected<WqNumbers, int> add_wq(Request& request, const WqRequest& asked) {
   if (const int error = check(request, asked, driver); error != 0) {
     return std::unexpected(error);
   }
-  const ReceiveQueueParameters parameters{.uid = request.uid(),
-                                          .pdn = asked.pd->number,
-                                          .cqn = asked.cq->number,
-                                          .user_index = driver.user_index,
-                                          .address = driver.buf_addr,
-                                          .doorbell_record = driver.db_addr,
-                                          .entries = driver.rq_wqe_count,
-                                          .log_wqe_bytes = static_cast<std::uint8_t>(driver.rq_wqe_shift),
-                                          .strips_vlan = (asked.flags & IB_UVERBS_WQ_FLAGS_CVLAN_STRIPPING) != 0};
+  ReceiveQueueParameters parameters{.uid = request.uid(),
+                                    .pdn = asked.pd->number,
+                                    .cqn = asked.cq->number,
+                                    .user_index = driver.user_index,
+                                    .address = driver.buf_addr,
+                                    .doorbell_record = driver.db_addr,
+                                    .entries = driver.rq_wqe_count,
+                                    .log_wqe_bytes = static_cast<std::uint8_t>(driver.rq_wqe_shift),
+                                    .strips_vlan = (asked.flags & IB_UVERBS_WQ_FLAGS_CVLAN_STRIPPING) != 0};
+  if ((driver.comp_mask & MLX5_IB_CREATE_WQ_STRIDING_RQ) != 0) {
+    parameters.striding = {.log_stride_bytes = driver.single_stride_log_num_of_bytes,
+                           .log_strides = driver.single_wqe_log_num_of_strides,
+                           .two_byte_shift = driver.two_byte_shift_en != 0};
+  }
   const auto rqn = create_receive_queue(request.firmware(), parameters);
   if (!rqn) {
     return std::unexpected(rqn.error());

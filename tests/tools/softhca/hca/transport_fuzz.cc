@@ -137,12 +137,12 @@ class Run {
                                    ? pair_.a.qp->initial_send_psn
                                    : pair_.b.qp->initial_send_psn;
     put<std::uint32_t>(packet, 8, (base + input_.byte() - 8) & 0xffffff);
+    if (queue.qp->out_of_order && (input_.byte() & 7) != 0) {
+      packet[1] = (packet[1] & std::byte{0xf0}) | std::byte{wire::kOutOfOrderVersion};
+    }
     if (queue.qp->type == QpType::kUd) {
       packet.resize(20);
       put<std::uint32_t>(packet, 12, Address{}.qkey ^ (input_.byte() & 1));
-    }
-    if (queue.qp->out_of_order && (input_.byte() & 7) != 0) {
-      packet[1] = (packet[1] & std::byte{0xf0}) | std::byte{wire::kOutOfOrderVersion};
     }
     const Bytes rest = input_.bytes(input_.byte());
     packet.insert(packet.end(), rest.begin(), rest.end());
