@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "wqe/cqe.h"
+#include "wqe/data.h"
 
 namespace umlx5 {
 namespace {
@@ -65,6 +66,10 @@ struct Session {
   std::uint32_t count;
 };
 
+const std::byte* minis_of(const Session& session, std::uint32_t n) {
+  return session.ring.cqe(session.first + wqe::mini_cqe_entry(n));
+}
+
 // Writes the CQEs from the last to the first: mini CQEs lie in the first entry, or the second, of those that they stand
 // for. change(cqe, mini, n) gives the `n`-th what is its own beside the byte count.
 template <typename Change>
@@ -73,28 +78,30 @@ template <typename Change>
   for (std::uint32_t n = session.count; n-- != 0;) {
     const std::uint32_t in_entry = n % wqe::kMiniCqesPerEntry;
     if (n == session.count - 1 || in_entry == wqe::kMiniCqesPerEntry - 1) {
-      std::memcpy(minis.data(), session.ring.cqe(session.first + wqe::mini_cqe_entry(n)), minis.size());
+      std::memcpy(minis.data(), minis_of(session, n), minis.size());
     }
     Words cqe = session.title;
     const auto mini = load_word<std::uint64_t>(&minis[in_entry * wqe::kMiniCqeBytes]);
     cqe[kByteCountWord] = (cqe[kByteCountWord] & ~kLowHalf) | (mini & kLowHalf);
-    change(cqe, mini >> 32, n);
+    change(cqe, mini, n);
     cqe[kLastWord] ^= session.first + n >= session.ring.entries() ? kOwner : 0;
     put(session.ring.cqe(session.first + n), cqe);
   }
 }
 
 void write_requests(const Session& session) {
-  write(session, [](Words& cqe, std::uint64_t own, std::uint32_t) {
-    const std::uint64_t counter = own >> 16, send_opcode = own >> 8 & 0xff;
+  write(session, [](Words& cqe, std::uint64_t mini, std::uint32_t) {
+    const std::uint64_t counter = mini >> 48, send_opcode = mini >> 40 & 0xff;
     cqe[kLastWord] =
         (cqe[kLastWord] & ~(kCounter | kSendOpcode)) | counter << kCounterShift | send_opcode << kSendOpcodeShift;
   });
 }
 
-void write_receives(const Session& session, bool has_hash) {
-  write(session, [&](Words& cqe, std::uint64_t own, std::uint32_t n) {
-    const std::uint64_t counter = (cqe[kLastWord] >> kCounterShift) + n;
+// `counter_of(mini, n)`: the WQE counter, less the title's.
+template <typename Counter>
+void write_receives(const Session& session, bool has_hash, Counter counter_of) {
+  write(session, [&](Words& cqe, std::uint64_t mini, std::uint32_t n) {
+    const std::uint64_t counter = (cqe[kLastWord] >> kCounterShift) + counter_of(mini, n), own = mini >> 32;
     cqe[kLastWord] = (cqe[kLastWord] & ~kCounter) | (counter << kCounterShift & kCounter);
     if (n != 0) {
       cqe[kHashWord] &= ~kLowHalf;
@@ -108,9 +115,29 @@ void write_receives(const Session& session, bool has_hash) {
   });
 }
 
+std::uint32_t strides_of(std::uint64_t mini) {
+  return wqe::StridingByteCount{static_cast<std::uint32_t>(mini)}.strides();
+}
+
+// A completion's counter is its first stride in the WQE.
+void write_strides(const Session& session, wqe::MiniCqeFormat format) {
+  if (format == wqe::MiniCqeFormat::kChecksumStrideIndex) {
+    const std::uint64_t first = session.title[kLastWord] >> kCounterShift;
+    write_receives(session, false, [first](std::uint64_t mini, std::uint32_t) { return (mini >> 32) - first; });
+    return;
+  }
+  std::uint64_t left = 0;
+  for (std::uint32_t n = 0; n != session.count; ++n) {
+    const std::uint32_t in_entry = n % wqe::kMiniCqesPerEntry;
+    left += strides_of(load_word<std::uint64_t>(minis_of(session, n) + in_entry * wqe::kMiniCqeBytes));
+  }
+  write_receives(session, format == wqe::MiniCqeFormat::kRxHash,
+                 [&left](std::uint64_t mini, std::uint32_t) { return left -= strides_of(mini); });
+}
+
 }  // namespace
 
-bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFormat format) {
+bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFormat format, bool strides) {
   Session session{.ring = ring, .title = words_of(title), .first = ring.slot_of(title), .count = 0};
   session.count = static_cast<std::uint32_t>(session.title[kByteCountWord] & kLowHalf);
   if (session.count == 0 || session.count > ring.entries()) {
@@ -120,8 +147,10 @@ bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFo
   session.title[kLastWord] &= ~kFormat;
   if (wqe::cqe_opcode(op_own) == wqe::CqeOpcode::kRequester) {
     write_requests(session);
+  } else if (strides) {
+    write_strides(session, format);
   } else {
-    write_receives(session, format == wqe::MiniCqeFormat::kRxHash);
+    write_receives(session, format == wqe::MiniCqeFormat::kRxHash, [](std::uint64_t, std::uint32_t n) { return n; });
   }
   return true;
 }

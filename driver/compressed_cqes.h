@@ -11,8 +11,9 @@ namespace umlx5 {
 
 // Writes the CQEs that the session stands for whose title is the ready entry `title` of `ring`, the title's last: until
 // then others that look see the title. What a mini CQE lacks is the title's, but for the checksum or the hash that the
-// format does not carry: 0, except in the first. False, and nothing is changed, if the ring cannot hold a session of
-// that many. All software's entries up to the session's end must be this thread's.
-bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFormat format);
+// format does not carry: 0, except in the first. `strides`: of a striding receive queue, whose WQE counters are the
+// strides where completions begin. False, and nothing is changed, if the ring cannot hold a session of that many. All
+// software's entries up to the session's end must be this thread's.
+bool expand_session(const CompletionRing& ring, std::byte* title, wqe::MiniCqeFormat format, bool strides);
 
 }  // namespace umlx5

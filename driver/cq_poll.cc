@@ -47,7 +47,8 @@ QueueOwner Cq::owner_of_number(std::uint32_t number) const {
 
 // Writes the CQEs that a title of this op_own stands for in its place and behind it. False if it is none.
 [[gnu::noinline]] bool Cq::expand(std::byte* cqe, std::uint8_t op_own) const {
-  return mini_format_ && wqe::is_compression_title(op_own) && expand_session(ring_, cqe, *mini_format_);
+  return mini_format_ && wqe::is_compression_title(op_own) &&
+         expand_session(ring_, cqe, *mini_format_, owner_of_number(number_of(cqe)).striding != nullptr);
 }
 
 // What is more than one CQE, or carries data.

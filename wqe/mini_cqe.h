@@ -5,7 +5,7 @@
 // a CQE of format kCompressed whose byte_count is n; mini CQEs 0 to 7 are the second entry's, 8 to 15 the ninth's, 16
 // to 23 the seventeenth's. All else in those entries is of earlier laps, owner bits too: software has to give every
 // entry of the session its lap's owner bit before the device comes round. The title is written last. A responder's WQE
-// counters count up from the title's.
+// counters count up from the title's; those of a striding receive queue by the strides that byte counts tell.
 //
 // Enhanced layout: an entry is written when its validity iteration count, which has the place of the signature, is that
 // of the lap: consumer index / entries, modulo 256. A block of up to seven mini CQEs and a tail stands for as many

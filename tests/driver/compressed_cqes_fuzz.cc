@@ -27,7 +27,7 @@ std::uint32_t byte_count_of(const std::byte* cqe) { return wqe::load<wqe::Cqe>(c
 }  // namespace
 
 // The first byte: log2 of the entries, 0 to 6; the second: bit 0 for entries of 128 bytes, the others the title; the
-// third: the format.
+// third: the format, bit 7 for a striding queue.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 3) {
     return 0;
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint8_t op_own = CompletionRing::op_own(title);
   const std::uint32_t count = byte_count_of(title);
   const std::vector<std::byte> before = memory;
-  const bool expanded = expand_session(ring, title, kFormats[data[2] % kFormats.size()]);
+  const bool expanded = expand_session(ring, title, kFormats[data[2] % kFormats.size()], (data[2] & 0x80) != 0);
   check(expanded == (count != 0 && count <= entries));
   if (!expanded) {
     check(memory == before);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -127,6 +128,33 @@ TEST(CompressedCqes, ChecksumsByTheirBytes) {
       EXPECT_EQ(big32(q.cqe(i) + 12), i == 0 ? 0xa0000000u : 0u);
       EXPECT_EQ(big32(q.cqe(i) + 60) >> 16, i);  // this queue has no strides: it counts
     }
+  }
+}
+
+// A striding receive queue counts the strides that byte counts tell (30:16; 31: left out), or the format has the index.
+// The WQE is the title's (wqe_id at 2).
+TEST(CompressedCqes, StridesByTheirBytes) {
+  for (const auto format :
+       {wqe::MiniCqeFormat::kRxHash, wqe::MiniCqeFormat::kChecksum, wqe::MiniCqeFormat::kChecksumStrideIndex}) {
+    alignas(64) std::array<std::byte, 16 * 64> memory{};
+    const CompletionRing ring(memory.data(), 16, 64);
+    ring.cqe(5)[63] = std::byte{0xff};  // not looked at
+    put_hex(ring.cqe(12),
+            "00000042 00000000 00000000 00000000 00000000 00000000 00000000 01000000 "
+            "00000000 00000000 00000000 0000000a 00000000 00000000 00000000 0003002c");
+    put_hex(ring.cqe(13),
+            "c0010003 0001003c c0020004 00030082 c0030007 80020000 c0040009 00010040 "
+            "c005000a 000f03c0 c0060019 00010001 c007001a 00010001 c008001b 00010001");
+    put_hex(ring.cqe(12 + 8), "c009001c 00020050 c00a001e 00010001");
+    ASSERT_TRUE(expand_session(ring, ring.cqe(12), format, true));
+    const std::uint32_t first_strides[] = {0x03, 0x04, 0x07, 0x09, 0x0a, 0x19, 0x1a, 0x1b, 0x1c, 0x1e};
+    for (std::uint32_t n = 0; n < 10; ++n) {
+      EXPECT_EQ(big32(ring.cqe(12 + n) + 60) >> 16, first_strides[n]);
+      EXPECT_EQ(big32(ring.cqe(12 + n)), 0x42u);
+      EXPECT_EQ(big32(ring.cqe(12 + n) + 20) >> 16, format == wqe::MiniCqeFormat::kRxHash ? 0 : 0xc001 + n);
+      EXPECT_EQ(std::to_integer<unsigned>(ring.cqe(12 + n)[63]), n < 4 ? 0x20u : 0x21u);
+    }
+    EXPECT_EQ(big32(ring.cqe(14) + 44), 0x80020000u);
   }
 }
 

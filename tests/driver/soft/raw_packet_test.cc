@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "driver/dv_flags.h"
 #include "driver/wq.h"
 #include "tests/driver/soft/pair.h"
+#include "wqe/mini_cqe.h"
 
 namespace umlx5::testing {
 namespace {
@@ -366,6 +368,76 @@ TEST(RawPacket, TunnelOffloadsHashWhatIsInTheTunnel) {
   EXPECT_GT(inner[1], 0u);
   const auto outer = spread_of_tunnel(0, 0);
   EXPECT_EQ(std::max(outer[0], outer[1]), 16u) << "one flow from outside";
+}
+
+// Frames in a row, whose completions come compressed: strides are counted, or the format has their index.
+TEST(RawPacket, StridingQueueWithCompressedCompletions) {
+  for (const std::uint8_t format : {1, 2, 4}) {
+    SCOPED_TRACE(int{format});
+    RawPair pair;
+    const auto cq = must(pair.b.context.create_cq({.entries = 255, .compression = format}));
+    const auto wq = must(pair.b.pd->create_wq(
+        {.cq = cq.get(), .max_wr = 4, .striding = StridingOptions{.log_stride_bytes = 6, .log_strides = 9}}));
+    must(wq->to_ready());
+    Wq* const order[] = {wq.get()};
+    const auto table = must(pair.b.context.create_rwq_table(order));
+    const std::array<std::uint8_t, 40> key{};
+    const auto qp = must(
+        pair.b.pd->create_qp({.type = QpType::kRawPacket,
+                              .rss = RssOptions{.table = table->handle(), .key = key, .fields = kAddressesAndPorts}}));
+    const auto flow = flow_to(*qp, mac_of(pair.b));
+    constexpr std::uint32_t kStrides = 512, kWqeBytes = kStrides * 64;
+    const auto post = [&](std::uint64_t id) {
+      const Sge piece = pair.b.sge(kTo + id % 2 * kWqeBytes, kWqeBytes);
+      const RecvWr receive{.wr_id = id, .sges = {&piece, 1}};
+      ASSERT_EQ(wq->post_recv({&receive, 1}).error, 0);
+    };
+    post(0);
+    post(1);
+    const auto frame = datagram_frame(mac_of(pair.b));
+    constexpr std::size_t kFrames = 32;
+    std::vector<Sge> pieces;
+    std::vector<SendWr> list;
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      std::memcpy(pair.a.at(i * 1024), frame.data(), frame.size());
+      std::memset(pair.a.at(i * 1024 + frame.size()), static_cast<int>(i), 200);
+      pieces.push_back(pair.a.sge(i * 1024, static_cast<std::uint32_t>(60 + i * 5)));
+    }
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      list.push_back({.wr_id = i, .opcode = SendOpcode::kSend, .flags = SendFlag::kSignaled, .sges = {&pieces[i], 1}});
+    }
+    bool saw_title = false;
+    std::uint64_t request = 0;
+    std::uint32_t stride = 0;
+    const auto deadline = std::chrono::steady_clock::now() + kLimit;
+    for (int round = 0; round < 20 || (!saw_title && std::chrono::steady_clock::now() < deadline); ++round) {
+      ASSERT_EQ(pair.a.qp->post_send(list).posted, kFrames);
+      for (std::size_t i = 0; i < kFrames;) {
+        const CompletionRing& ring = cq->ring();
+        const std::uint32_t index = cq->consumer_index();
+        saw_title |= ring.is_ready(index) && wqe::is_compression_title(ring.op_own(index));
+        const Completion done = pair.b.wait(*cq, 1).at(0);
+        ASSERT_EQ(done.status, CompletionStatus::kSuccess) << describe(done);
+        ASSERT_EQ(done.wr_id, request);
+        ASSERT_EQ(done.first_stride(), stride);
+        const wqe::StridingByteCount count = done.striding_byte_count();
+        if (!count.is_filler()) {
+          ASSERT_EQ(count.bytes(), 60 + i * 5);
+          ASSERT_EQ(bytes_at(pair.b, kTo + request % 2 * kWqeBytes + stride * 64, count.bytes()),
+                    bytes_at(pair.a, i * 1024, count.bytes()));
+          ++i;
+        }
+        stride += count.strides();
+        if (stride == kStrides) {
+          post(++request + 1);
+          stride = 0;
+        }
+      }
+      ASSERT_EQ(pair.a.wait_sends(kFrames).size(), kFrames);
+    }
+    EXPECT_TRUE(saw_title);
+    EXPECT_GT(request, 0u);
+  }
 }
 
 // A frame behind the other, from the next stride on; those that are left out are told of.

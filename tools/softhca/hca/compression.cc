@@ -1,6 +1,9 @@
 #include "tools/softhca/hca/compression.h"
 
 #include <algorithm>
+#include <cstdint>
+
+#include "wqe/data.h"
 
 namespace softhca::hca {
 namespace {
@@ -26,6 +29,13 @@ CqeBytes common_part(const CqeBytes& bytes) {
   return common;
 }
 
+// What the next WQE counter of the queue is ahead by: a frame on a striding queue has the strides that it takes in its
+// byte count, where other frames are too short to have anything.
+std::uint16_t counters_taken(const Cqe& cqe) {
+  const std::uint16_t strides = cqe.l2_ok ? wqe::StridingByteCount{cqe.byte_count}.strides() : std::uint16_t{0};
+  return strides != 0 ? strides : std::uint16_t{1};
+}
+
 void put_mini_cqe(std::byte* to, const CqeBytes& bytes, wqe::MiniCqeFormat format) {
   const auto cqe = wqe::load<Cqe>(bytes.data());
   if (cqe.opcode == CqeOpcode::kRequester) {
@@ -47,7 +57,7 @@ bool is_compressible(std::uint8_t op_own) { return wqe::cqe_opcode(op_own) <= Cq
 
 bool continues(const CqeBytes& last, const CqeBytes& next) {
   const auto before = wqe::load<Cqe>(last.data()), after = wqe::load<Cqe>(next.data());
-  const bool counts_on = after.wqe_counter == static_cast<std::uint16_t>(before.wqe_counter + 1);
+  const bool counts_on = after.wqe_counter == static_cast<std::uint16_t>(before.wqe_counter + counters_taken(before));
   return (after.opcode == CqeOpcode::kRequester || counts_on) && common_part(last) == common_part(next);
 }
 

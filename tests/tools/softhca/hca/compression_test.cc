@@ -33,6 +33,7 @@ struct Told {
   std::uint32_t user_index = 7;
   std::uint32_t immediate = 0;
   std::uint64_t timestamp = 0;
+  bool is_frame = false;
   friend bool operator==(const Told&, const Told&) = default;
 };
 
@@ -40,6 +41,7 @@ std::array<std::byte, 64> cqe_of(const Told& told) {
   std::array<std::byte, 64> cqe{};
   put<std::uint32_t>(cqe, 12, told.hash);
   put<std::uint16_t>(cqe, 20, told.checksum);
+  cqe[28] = std::byte{told.is_frame};  // MLX5_CQE_L2_OK
   put<std::uint32_t>(cqe, 32, told.user_index);
   put<std::uint32_t>(cqe, 36, told.immediate);
   put<std::uint32_t>(cqe, 44, told.byte_count);
@@ -147,6 +149,23 @@ TEST_F(CompressionTest, StrideIndicesAreTheCounters) {
   pass();
   EXPECT_EQ(hex(cqe(1).first(16)), "c0010102 00000040 c0020103 00000041");
   EXPECT_EQ(get<std::uint16_t>(cqe(0), 60), 0x0102);
+}
+
+// The next frame on a striding queue begins behind the strides of the one before, which its byte count tells.
+TEST_F(CompressionTest, FramesOfAStridingQueueCountStrides) {
+  make(kChecksumStride, 3);
+  complete({.counter = 0, .byte_count = 0x00020050, .is_frame = true});
+  complete({.counter = 2, .byte_count = 0x80010000, .is_frame = true});
+  complete({.counter = 3, .byte_count = 0x00010040, .is_frame = true});
+  complete({.counter = 5, .byte_count = 0x00010040, .is_frame = true});  // a stride is missing
+  complete({.counter = 6, .byte_count = 0x00020050});                    // no frame: 131152 bytes
+  complete({.counter = 8, .byte_count = 0x00010040});
+  pass();
+  EXPECT_EQ(get<std::uint32_t>(cqe(0), 44), 3u);
+  EXPECT_EQ(hex(cqe(1).first(24)), "00000000 00020050 00000002 80010000 00000003 00010040");
+  for (const std::uint32_t index : {3u, 4u, 5u}) {
+    EXPECT_EQ(cqe(index)[63], std::byte{0x20});
+  }
 }
 
 // A requester's counters and opcodes are its completions' own.
