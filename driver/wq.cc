@@ -106,7 +106,7 @@ Expected<void> Wq::allocate(const WqOptions& options) {
   cq_ = options.cq;
   user_ = options.user;
   event_handle_ = options.event_handle != 0 ? options.event_handle : reinterpret_cast<std::uint64_t>(this);
-  auto memory = QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kQp, plan->buffer_bytes,
+  auto memory = QueueMemory::allocate(state.fork_guard, options.allocator, MemoryUse::kReceiveWq, plan->buffer_bytes,
                                       system_page_bytes(), "WQ create");
   if (!memory) {
     return std::unexpected(std::move(memory.error()));

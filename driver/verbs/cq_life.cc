@@ -125,7 +125,7 @@ Expected<CqObject*> create(ibv_context* context, const ibv_cq_init_attr_ex& attr
                     .ignore_overrun = has_flags && (attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0,
                     .timestamps = (attr.wc_flags & kTimes) != 0,
                     .real_time_timestamps = *wall_clock == WallClock::kDevice,
-                    .allocator = in_domain ? allocator_of(attr.parent_domain) : nullptr,
+                    .allocator = allocator_of(in_domain ? attr.parent_domain : nullptr),
                     .lock = object->lock.native(),
                     .user = object.get()};
   if (options.cqe_bytes == 0) {

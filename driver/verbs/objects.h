@@ -26,6 +26,7 @@
 #include "driver/thread_domain.h"
 #include "driver/verbs/clocks.h"
 #include "driver/verbs/closable_channel.h"
+#include "driver/verbs/page_kinds.h"
 #include "driver/xrcd.h"
 #include "uapi/channel.h"
 
@@ -114,15 +115,17 @@ struct PdObject {
 };
 inline PdObject& object_of(ibv_pd* pd) { return containing(pd, &PdObject::pd); }
 inline Pd& native_of(ibv_pd* pd) { return *object_of(pd).native; }
-// What queues made in a parent domain use: its thread domain's register, and who provides their memory. Null: none.
+// What queues made in a parent domain use: its thread domain's register (null: none), and who provides their memory.
 inline ThreadDomain* thread_domain_of(ibv_pd* pd) {
   TdObject* domain = object_of(pd).thread_domain;
   return domain == nullptr ? nullptr : domain->native.get();
 }
 inline Allocator* allocator_of(ibv_pd* pd) {
-  return pd == nullptr             ? nullptr
-         : object_of(pd).allocator ? object_of(pd).allocator.get()
-                                   : object_of(pd->context).allocator.get();
+  if (pd != nullptr && object_of(pd).allocator) {
+    return object_of(pd).allocator.get();
+  }
+  Allocator* const contexts = pd == nullptr ? nullptr : object_of(pd->context).allocator.get();
+  return contexts != nullptr ? contexts : &page_kind_allocator();
 }
 
 struct MrObject {
