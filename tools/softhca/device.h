@@ -22,7 +22,7 @@ struct DeviceOptions {
 // do without: "dct=0,dci_streams=0"). EINVAL names the variable.
 umlx5::Expected<DeviceOptions> device_options_from_environment();
 
-// Thread-safe. A child made by fork() has no device: its requests fail with EIO.
+// Thread-safe. A device stays with the process that opened it: in a child made by fork() it takes no requests.
 class SoftDevice {
  public:
   // Errors: what opening the endpoint gives (EADDRINUSE, EADDRNOTAVAIL, EINVAL for the faults' text).

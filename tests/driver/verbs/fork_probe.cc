@@ -44,6 +44,47 @@ void child(const char* what, const std::function<int()>& body) {
   }
 }
 
+// 0, or the number of the step that failed. The parent's device serves a child's requests for what lies on it.
+int use_device_memory(ibv_context* context) {
+  ibv_alloc_dm_attr attr{};
+  attr.length = kBytes;
+  ibv_dm* const dm = ibv_alloc_dm(context, &attr);
+  if (dm == nullptr) {
+    return 1;
+  }
+  char in[64];
+  char out[64] = {};
+  std::memset(in, 7, sizeof in);
+  if (ibv_memcpy_to_dm(dm, 64, in, sizeof in) != 0 || ibv_memcpy_from_dm(out, dm, 64, sizeof out) != 0) {
+    return 2;
+  }
+  if (std::memcmp(in, out, sizeof in) != 0) {
+    return 3;
+  }
+  return ibv_free_dm(dm) == 0 ? 0 : 4;
+}
+
+// 0, or the number of the step that failed. A device that a child opens is not its parent's: it has another address.
+int use_own_device(ibv_context* parents) {
+  static char memory[2 * kBytes];
+  Loop loop;
+  if (!loop.open() || !loop.register_memory(memory, sizeof memory)) {
+    return 1;
+  }
+  if (!transfer(loop, memory, 9)) {
+    return 2;
+  }
+  ibv_gid own{};
+  ibv_gid other{};
+  if (ibv_query_gid(loop.context, 1, 0, &own) != 0 || ibv_query_gid(parents, 1, 0, &other) != 0) {
+    return 3;
+  }
+  if (std::memcmp(&own, &other, sizeof own) == 0) {
+    return 4;
+  }
+  return loop.close() ? 0 : 5;
+}
+
 void children(const Loop& loop, char* memory) {
   child("poll_cq", [&] {
     ibv_wc wc{};
@@ -61,6 +102,9 @@ void children(const Loop& loop, char* memory) {
     return ibv_post_send(loop.qp, &wr, &bad);
   });
   child("registered memory", [&] { return memory[0]; });
+  child("reg_mr", [&] { return ibv_reg_mr(loop.pd, memory, kBytes, 0) == nullptr ? errno : 0; });
+  child("device memory", [&] { return use_device_memory(loop.context); });
+  child("a device of its own", [&] { return use_own_device(loop.context); });
 }
 
 // Traffic until the program is killed, a minute at most.

@@ -13,6 +13,7 @@ import cases  # noqa: E402
 import lanes  # noqa: E402
 
 TIME_LIMIT_S = 60
+EIO = 5
 EBADF = 9
 
 
@@ -28,7 +29,8 @@ class Fork(unittest.TestCase):
         code, ours = output(lanes.UMLX5, "fork_probe", *arguments, **variables)
         self.assertEqual((code, ours), (stock_code, stock))
         self.assertEqual(code, 0, ours)
-        for line in ("before: 1", "after: 1", "beside a child: 100 of 100", "the child: 0"):
+        for line in ("before: 1", "after: 1", "beside a child: 100 of 100", "the child: 0",
+                     f"reg_mr: {EIO}", "device memory: 0", "a device of its own: 0"):
             self.assertIn(line, ours)
         return ours
 

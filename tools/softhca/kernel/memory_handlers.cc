@@ -82,6 +82,9 @@ std::expected<std::uint32_t, int> create_implicit_mkey(Request& request, const M
 // The key that the device makes for a region.
 // `again`: the key that it replaces and whose number it keeps, 0 if there is none.
 std::expected<std::uint32_t, int> create_mkey(Request& request, const Mr& mr, std::uint32_t again = 0) {
+  if (is_request_of_another_process()) {
+    return std::unexpected(EIO);  // also where nothing is pinned
+  }
   if (is_implicit(mr)) {
     return create_implicit_mkey(request, mr, again);
   }

@@ -147,9 +147,7 @@ int UverbsFile::take_object(Request::Attr& taken, const AttrSpec& spec, const ib
   }
   if (spec.kind == AttrKind::kFd) {
     taken.file = find_event_file(attr.data_s64);
-    const bool right_kind = taken.file != nullptr &&
-                            taken.file->is_completion_channel() == (spec.object_type == UVERBS_OBJECT_COMP_CHANNEL);
-    return right_kind ? 0 : EBADF;
+    return taken.file != nullptr && taken.file->object_type() == spec.object_type ? 0 : EBADF;
   }
   if (attr.data > 0xffffffff) {
     return EINVAL;
@@ -374,20 +372,39 @@ void UverbsFile::release_all() {
   }
 }
 
+namespace {
+
+// What is asked of mmap(): a page offset is a command and an index in two parts.
+struct MappingRequest {
+  std::uint64_t command = 0, index = 0;
+};
+
+std::expected<MappingRequest, int> mapping_request(std::size_t length_bytes, int protection,
+                                                   std::uint64_t offset_bytes) {
+  if (length_bytes == 0 || length_bytes % kPageBytes != 0 || offset_bytes % kPageBytes != 0 ||
+      (protection & PROT_EXEC) != 0) {
+    return std::unexpected(EINVAL);
+  }
+  const std::uint64_t page = offset_bytes / kPageBytes;
+  return MappingRequest{.command = page >> 8 & 0xff, .index = (page & 0xff) | (page >> 16 << 8)};
+}
+
+}  // namespace
+
 std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int protection, std::uint64_t offset_bytes) {
   if (!device_.is_own_process()) {
     return std::unexpected(EIO);
   }
   const std::lock_guard lock(device_.command_mutex());
-  if (context_ == nullptr || length_bytes == 0 || length_bytes % kPageBytes != 0 || offset_bytes % kPageBytes != 0 ||
-      (protection & PROT_EXEC) != 0) {
+  const auto asked = mapping_request(length_bytes, protection, offset_bytes);
+  if (!asked || context_ == nullptr) {
     return std::unexpected(EINVAL);
   }
-  const std::uint64_t page = offset_bytes / kPageBytes;
-  const std::uint64_t command = page >> 8 & 0xff;
-  const std::uint64_t index = (page & 0xff) | (page >> 16 << 8);
+  const auto [command, index] = *asked;
   if (command == MLX5_IB_MMAP_DEVICE_MEM) {
-    return map_memory(index, length_bytes, protection);
+    const auto address = find_memory(index, length_bytes);
+    return address ? device_.firmware().map_memic(*address, length_bytes, protection)
+                   : std::unexpected(address.error());
   }
   if (length_bytes != kPageBytes) {
     return std::unexpected(EINVAL);
@@ -408,13 +425,21 @@ std::expected<std::byte*, int> UverbsFile::mmap(std::size_t length_bytes, int pr
   return std::unexpected(EINVAL);
 }
 
+std::expected<std::uint64_t, int> UverbsFile::memory_to_map(std::size_t length_bytes, int protection,
+                                                            std::uint64_t offset_bytes) {
+  const std::lock_guard lock(device_.command_mutex());
+  const auto asked = mapping_request(length_bytes, protection, offset_bytes);
+  if (!asked || context_ == nullptr) {
+    return std::unexpected(EINVAL);
+  }
+  return asked->command == MLX5_IB_MMAP_DEVICE_MEM ? find_memory(asked->index, length_bytes) : std::unexpected(EIO);
+}
+
 // Memory on the device is mapped whole.
-std::expected<std::byte*, int> UverbsFile::map_memory(std::uint64_t page_index, std::size_t length_bytes,
-                                                      int protection) {
+std::expected<std::uint64_t, int> UverbsFile::find_memory(std::uint64_t page_index, std::size_t length_bytes) const {
   const Dm* const memory = find_if<Dm>(
       [&](const Dm& dm) { return dm.page_index(device_.caps()) == page_index && dm.mapped_bytes() == length_bytes; });
-  return memory == nullptr ? std::unexpected(EINVAL)
-                           : device_.firmware().map_memic(memory->first_page(), length_bytes, protection);
+  return memory == nullptr ? std::expected<std::uint64_t, int>(std::unexpected(EINVAL)) : memory->first_page();
 }
 
 }  // namespace softhca::kernel

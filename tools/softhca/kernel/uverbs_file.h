@@ -41,6 +41,9 @@ class UverbsFile {
   // mmap(nullptr, length, protection, MAP_SHARED, fd, offset): a mapping of the program's own, which munmap() ends.
   std::expected<std::byte*, int> mmap(std::size_t length_bytes, int protection, std::uint64_t offset_bytes);
 
+  // What such a mapping shows if it is one of memory on the device: its place in the BAR. Errno.
+  std::expected<std::uint64_t, int> memory_to_map(std::size_t length_bytes, int protection, std::uint64_t offset_bytes);
+
   // ---- For the handlers, with the device's command mutex held ----
   RdmaDevice& device() { return device_; }
   Context* context() { return context_ ? context_.get() : nullptr; }
@@ -72,7 +75,7 @@ class UverbsFile {
  private:
   friend class Request;
   int run_ioctl(std::uint64_t argument);
-  std::expected<std::byte*, int> map_memory(std::uint64_t page_index, std::size_t length_bytes, int protection);
+  std::expected<std::uint64_t, int> find_memory(std::uint64_t page_index, std::size_t length_bytes) const;
   int run_write(std::uint64_t address, std::size_t bytes);
   int take_attr(Request& request, const Method& method, const ib_uverbs_attr& attr, std::uint64_t address);
   int take_object(Request::Attr& taken, const AttrSpec& spec, const ib_uverbs_attr& attr);

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "tools/softhca/kernel/methods.h"
+#include "tools/softhca/kernel/user_memory.h"
 #include "tools/softhca/kernel/uverbs_file.h"
 
 namespace softhca::kernel {
@@ -33,6 +34,9 @@ std::expected<std::shared_ptr<XrcDomain>, int> make_domain(Request& request) {
 
 // The domain of a file, which exists or is made as the flags of open(2) say.
 std::expected<std::shared_ptr<XrcDomain>, int> domain_of_file(Request& request, int fd, std::uint32_t flags) {
+  if (is_request_of_another_process()) {
+    return std::unexpected(EIO);  // the descriptor is that one's
+  }
   struct stat file {};
   if (::fstat(fd, &file) != 0) {
     return std::unexpected(EBADF);

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,7 +26,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,11 +76,15 @@ class Shim {
     return shim;
   }
 
-  const SysfsTree& tree() const { return tree_; }
+  std::optional<std::size_t> device_number(const char* path) {
+    const std::lock_guard lock(tree_mutex_);
+    return tree().device_number(path);
+  }
 
   std::optional<std::string> redirect(const char* path) {
-    tree_.refresh(path, *source_);
-    return tree_.redirect(path);
+    const std::lock_guard lock(tree_mutex_);
+    tree().refresh(path, *source_);
+    return tree().redirect(path);
   }
 
   int open_node(std::size_t number, int flags) {
@@ -105,10 +109,19 @@ class Shim {
       errno = EMFILE;
       return -1;
     }
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     files_[fd] = std::move(*channel);
     ours_[fd].store(true, std::memory_order_release);
     return fd;
+  }
+
+  void lock() {
+    tree_mutex_.lock();
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+    tree_mutex_.unlock();
   }
 
   // Why get() is null, if making it failed.
@@ -119,7 +132,7 @@ class Shim {
   }
 
   std::shared_ptr<Channel> file(int fd) {
-    std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = files_.find(fd);
     return found == files_.end() ? nullptr : found->second;
   }
@@ -129,14 +142,14 @@ class Shim {
     if (fd < 0 || static_cast<std::size_t>(fd) >= kTrackedDescriptors) {
       return;  // it stays one of /dev/null
     }
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     files_[fd] = std::move(channel);
     ours_[fd].store(true, std::memory_order_release);
   }
 
   void forget(int fd) {
     std::shared_ptr<Channel> last;  // destroyed after the lock is released
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (const auto found = files_.find(fd); found != files_.end()) {
       last = std::move(found->second);
       files_.erase(found);
@@ -165,12 +178,28 @@ class Shim {
     }
     auto* shim = new Shim(std::move(source), std::move(*tree));
     std::atexit([] { get()->tree_.remove(); });
+    // No thread that a child does not have holds a lock of its. (Not for read-write locks, which a child cannot
+    // unlock.)
+    ::pthread_atfork([] { get()->lock(); }, [] { get()->unlock(); }, [] { get()->unlock(); });
     return shim;
   }
 
+  // A forked child has devices of its own, and so a tree of its own.
+  const SysfsTree& tree() {
+    if (!tree_.is_own_process()) {
+      if (auto own = SysfsTree::create(*source_)) {
+        tree_ = std::move(*own);
+      } else {
+        fmt::print(stderr, "umlx5: {}; the devices' entries are the parent's\n", own.error().message());
+      }
+    }
+    return tree_;
+  }
+
   std::unique_ptr<softhca::SoftDeviceSource> source_;
+  std::mutex tree_mutex_;
   SysfsTree tree_;
-  std::shared_mutex mutex_;
+  std::mutex mutex_;
   std::unordered_map<int, std::shared_ptr<Channel>> files_;
   static inline std::array<std::atomic<bool>, kTrackedDescriptors> ours_{};
   static inline std::atomic<int> error_{0};
@@ -203,7 +232,7 @@ int open_if_node(const char* path, int flags) {
     return -2;
   }
   Shim* shim = Shim::get();
-  const auto number = shim == nullptr ? std::nullopt : shim->tree().device_number(path);
+  const auto number = shim == nullptr ? std::nullopt : shim->device_number(path);
   return number ? shim->open_node(*number, flags) : -2;
 }
 

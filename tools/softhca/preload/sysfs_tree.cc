@@ -118,7 +118,16 @@ void remove_dead_trees(const fs::path& where) {
 
 void put_device(const fs::path& root, std::size_t number, const umlx5::uapi::DeviceInfo& device,
                 const umlx5::uapi::Channel& channel) {
-  const fs::path ibdev = root / "class/infiniband" / device.name;
+  // As sysfs has it: the device under its PCI function, and links to it.
+  std::error_code ignored;
+  const std::string function = fmt::format("0000:{:02x}:00.0", number + 1);
+  const fs::path bus = "devices/pci0000:00";
+  const fs::path ibdev = root / bus / function / "infiniband" / device.name;
+  fs::create_directories(ibdev, ignored);
+  fs::create_directory_symlink(fs::path("../../..") / function, ibdev / "device", ignored);
+  fs::create_directories(root / "class/infiniband", ignored);
+  fs::create_directory_symlink(fs::path("../..") / bus / function / "infiniband" / device.name,
+                               root / "class/infiniband" / device.name, ignored);
   for (const auto path : kDeviceAttributes) {
     if (const auto text = channel.attribute(path)) {
       put(ibdev / path, *text);
@@ -140,10 +149,8 @@ void put_device(const fs::path& root, std::size_t number, const umlx5::uapi::Dev
   put(uverbs / "ibdev", device.name);
   put(uverbs / "dev", kNullDevice);
   put(uverbs / "abi_version", fmt::format("{}", device.abi_version));
-  std::error_code ignored;
-  fs::create_directory_symlink(fs::path("../../infiniband") / device.name / "device", uverbs / "device", ignored);
+  fs::create_directory_symlink(fs::path("../../..") / bus / function, uverbs / "device", ignored);
   fs::create_directories(ibdev / fmt::format("device/infiniband_verbs/uverbs{}", number), ignored);
-  fs::create_directories(ibdev / "device/infiniband" / device.name, ignored);
   put(root / fmt::format("dev/uverbs{}", number), "");
 }
 
@@ -176,8 +183,8 @@ Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
     return std::unexpected(devices.error());
   }
   put(fs::path(tree.root_) / "class/infiniband_verbs/abi_version", "6");
-  // The last one first: programs find the devices in the order in which a directory lists them, and one in memory begins
-  // with what is newest.
+  // The last one first: programs find the devices in the order in which a directory lists them, and one in memory
+  // begins with what is newest.
   tree.devices_ = devices->size();
   for (std::size_t number = devices->size(); number-- > 0;) {
     const auto& device = (*devices)[number];
@@ -191,8 +198,10 @@ Expected<SysfsTree> SysfsTree::create(umlx5::uapi::DeviceSource& source) {
   return tree;
 }
 
+bool SysfsTree::is_own_process() const { return getpid() == owner_pid_; }
+
 void SysfsTree::remove() {
-  if (!root_.empty() && getpid() == owner_pid_) {
+  if (!root_.empty() && is_own_process()) {
     std::error_code ignored;
     fs::remove_all(root_, ignored);
     root_.clear();

@@ -20,6 +20,9 @@ class SysfsTree {
 
   const std::string& root() const { return root_; }
 
+  // False in a forked child of the process that made it, whose devices it shows.
+  bool is_own_process() const;
+
   // Removes the tree from the disk, unless this is a forked child of the process that made it.
   void remove();
 
