@@ -1,6 +1,7 @@
-// Counters: QUERY_VPORT_COUNTER and QUERY_Q_COUNTER.
+// Counters: QUERY_VPORT_COUNTER, QUERY_Q_COUNTER, and those that flows count in.
 //
-// Layouts: query_vport_counter_in/out, traffic_counter and query_q_counter_in/out of <linux/mlx5/mlx5_ifc.h>.
+// Layouts: query_vport_counter_in/out, traffic_counter, query_q_counter_in/out, alloc_flow_counter_in and
+// query_flow_counter_in/out of <linux/mlx5/mlx5_ifc.h>.
 #pragma once
 
 #include <cstddef>
@@ -90,5 +91,45 @@ struct QueryQCounterOut {
       Field{"req_rnr_retries_exceeded", &QueryQCounterOut::req_rnr_retries_exceeded, bytes(0x70, 4), Format::kDecimal}};
 };
 static_assert(layout_is_valid<QueryQCounterOut>());
+
+// Input of ALLOC_FLOW_COUNTER (output: ObjectOut; DEALLOC_FLOW_COUNTER: ObjectIn).
+struct AllocFlowCounterIn {
+  InputHeader header{};
+  std::uint8_t flow_counter_bulk{};  // a set of flags, one for each size of a row of counters
+  static constexpr std::string_view kName = "alloc_flow_counter_in";
+  static constexpr std::size_t kBytes = 16;
+  static constexpr auto kFields =
+      Fields{Field{"header", &AllocFlowCounterIn::header, bytes(0x0, 8)},
+             Field{"flow_counter_bulk", &AllocFlowCounterIn::flow_counter_bulk, bits(0xc, 7, 0)}};
+};
+static_assert(layout_is_valid<AllocFlowCounterIn>());
+
+struct QueryFlowCounterIn {
+  InputHeader header{};
+  bool clear{};
+  std::uint16_t num_of_counters{};
+  std::uint32_t flow_counter_id{};
+  static constexpr std::string_view kName = "query_flow_counter_in";
+  static constexpr std::size_t kBytes = 32;
+  static constexpr auto kFields =
+      Fields{Field{"header", &QueryFlowCounterIn::header, bytes(0x0, 8)},
+             Field{"clear", &QueryFlowCounterIn::clear, bits(0x18, 31, 31)},
+             Field{"num_of_counters", &QueryFlowCounterIn::num_of_counters, bits(0x18, 15, 0), Format::kDecimal},
+             Field{"flow_counter_id", &QueryFlowCounterIn::flow_counter_id, bytes(0x1c, 4)}};
+};
+static_assert(layout_is_valid<QueryFlowCounterIn>());
+static_assert(offset_bits_of(&QueryFlowCounterIn::flow_counter_id) == 0xe0);
+
+// With one counter.
+struct QueryFlowCounterOut {
+  OutputHeader header{};
+  TrafficCounter flow_statistics{};
+  static constexpr std::string_view kName = "query_flow_counter_out";
+  static constexpr std::size_t kBytes = 32;
+  static constexpr auto kFields =
+      Fields{Field{"header", &QueryFlowCounterOut::header, bytes(0x0, 8)},
+             Field{"flow_statistics", &QueryFlowCounterOut::flow_statistics, bytes(0x10, 16)}};
+};
+static_assert(layout_is_valid<QueryFlowCounterOut>());
 
 }  // namespace umlx5::wqe::prm

@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kFlowTableNicReceive = 0;
 // create_flow_group_in.match_criteria_enable.
 inline constexpr std::uint8_t kMatchOuterHeaders = 1;
 // flow_context.action.
-inline constexpr std::uint16_t kFlowDrop = 0x2, kFlowForward = 0x4;
+inline constexpr std::uint16_t kFlowDrop = 0x2, kFlowForward = 0x4, kFlowCount = 0x8;
 // dest_format_struct.destination_type.
 inline constexpr std::uint8_t kFlowToTable = 1, kFlowToTir = 2;
 // set_fte_in.op_mod, and modify_enable_mask of a change.
@@ -131,7 +131,8 @@ struct CreateFlowGroupIn {
 static_assert(layout_is_valid<CreateFlowGroupIn>());
 static_assert(offset_bits_of(&CreateFlowGroupIn::match_criteria_enable) == 0x1f8);
 
-// Where packets that match go: `destination_list_size` FlowDestinations at kFlowDestinationsOffset.
+// Where packets that match go: `destination_list_size` FlowDestinations at kFlowDestinationsOffset, and behind them
+// `flow_counter_list_size` numbers of counters, in the first four of 8 bytes each.
 struct SetFlowEntryIn {
   InputHeader header{};
   std::uint8_t table_type{};
@@ -142,6 +143,7 @@ struct SetFlowEntryIn {
   std::uint32_t flow_tag{};
   std::uint16_t action{};
   std::uint32_t destination_list_size{};
+  std::uint32_t flow_counter_list_size{};
   MatchHeaders outer_headers{};  // of match_value
   static constexpr std::string_view kName = "set_fte_in";
   static constexpr std::size_t kBytes = 0x340;
@@ -155,6 +157,7 @@ struct SetFlowEntryIn {
              Field{"flow_tag", &SetFlowEntryIn::flow_tag, bits(0x48, 23, 0)},
              Field{"action", &SetFlowEntryIn::action, bits(0x4c, 15, 0)},
              Field{"destination_list_size", &SetFlowEntryIn::destination_list_size, bits(0x50, 23, 0)},
+             Field{"flow_counter_list_size", &SetFlowEntryIn::flow_counter_list_size, bits(0x54, 23, 0)},
              Field{"outer_headers", &SetFlowEntryIn::outer_headers, bytes(0x80, 64)}};
 };
 static_assert(layout_is_valid<SetFlowEntryIn>());

@@ -20,7 +20,7 @@ inline constexpr std::uint8_t kRoceAddressIpv4 = 0, kRoceAddressIpv6 = 1;
 
 // One entry; all zeros: empty.
 struct RoceAddress {
-  std::array<std::uint8_t, 16> source_l3_address{};  // the GID; for IPv4 its last 4 bytes, zeros before
+  std::array<std::uint8_t, 16> source_l3_address{};  // the GID; for RoCE v2 over IPv4 its last 4 bytes, zeros before
   bool vlan_valid{};
   std::uint16_t vlan_id{};
   std::array<std::uint8_t, 6> source_mac{};

@@ -114,8 +114,16 @@ void compressed(const Device& device) {
               attributes.cqe_comp_caps.supported_format, (attributes.flags & MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP) != 0);
 }
 
-// An XRC target by its number, as a second user of its domain would.
-void shared_targets(const Device& device) {
+void state_of(ibv_qp* qp) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  line("query_qp", [&] { return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init); });
+  std::printf("state %d port %d\n", attr.qp_state, attr.port_num);
+}
+
+// An XRC target by its number, as a second user of its domain would. Stock libmlx5 44 crashes when such a queue pair is
+// destroyed: it looks for a doorbell record that there is not.
+void shared_targets(const Device& device, bool destroys_opened) {
   title("XRC targets opened again");
   ibv_xrcd_init_attr domain{};
   domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
@@ -146,16 +154,31 @@ void shared_targets(const Device& device) {
   if (opened != nullptr) {
     std::printf("number %d context %d state %d type %d\n", opened->qp_num == target->qp_num,
                 opened->qp_context == &whatever, opened->state, opened->qp_type);
-    line("destroy_qp", [&] { return ibv_destroy_qp(opened); });
+    ibv_qp_attr to{};
+    to.qp_state = IBV_QPS_INIT;
+    to.port_num = 1;
+    line("to INIT by the first", [&] {
+      return ibv_modify_qp(target, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    });
+    state_of(opened);
+    to.qp_state = IBV_QPS_ERR;
+    line("to ERR by the second", [&] { return ibv_modify_qp(opened, &to, IBV_QP_STATE); });
+    state_of(target);
+    line("destroy_qp, the first", [&] { return ibv_destroy_qp(target); });
+    state_of(opened);
+    line("close_xrcd, used", [&] { return ibv_close_xrcd(xrcd); });
+    if (!destroys_opened) {
+      return;
+    }
+    line("destroy_qp, the second", [&] { return ibv_destroy_qp(opened); });
+    std::printf("open_qp of what was: refused %d\n", ibv_open_qp(device.context, &open) == nullptr);
   }
-  line("close_xrcd, used", [&] { return ibv_close_xrcd(xrcd); });
-  line("destroy_qp", [&] { return ibv_destroy_qp(target); });
   line("close_xrcd", [&] { return ibv_close_xrcd(xrcd); });
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
   Device device;
   ibv_device** const list = ibv_get_device_list(nullptr);
   device.context = list == nullptr || list[0] == nullptr ? nullptr : ibv_open_device(list[0]);
@@ -168,7 +191,7 @@ int main() {
   ibv_query_gid(device.context, 1, 0, &device.gid);
   times(device);
   compressed(device);
-  shared_targets(device);
+  shared_targets(device, argc > 1);
   line("dealloc_pd", [&] { return ibv_dealloc_pd(device.pd); });
   return line("close_device", [&] { return ibv_close_device(device.context); });
 }

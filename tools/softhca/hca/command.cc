@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "wqe/prm/counter.h"
 #include "wqe/prm/flow.h"
 #include "wqe/prm/tir.h"
+#include "wqe/prm/umem.h"
 
 namespace softhca::hca {
 
@@ -35,6 +37,9 @@ constexpr Command kCommands[] = {
     {Opcode::kQueryRoceAddress, query_roce_address, kSmall, kRoceAddressBytes},
     {Opcode::kQueryVportCounter, query_vport_counter, kCounterInBytes, kVportCounterBytes},
     {Opcode::kQueryQCounter, query_q_counter, kCounterInBytes, kQCounterBytes},
+    {Opcode::kAllocFlowCounter, alloc_flow_counter},
+    {Opcode::kDeallocFlowCounter, dealloc_flow_counter},
+    {Opcode::kQueryFlowCounter, query_flow_counter, prm::QueryFlowCounterIn::kBytes, prm::QueryFlowCounterOut::kBytes},
     {Opcode::kAllocPd, alloc_pd},
     {Opcode::kDeallocPd, dealloc_pd},
     {Opcode::kAllocUar, alloc_uar},
@@ -46,6 +51,8 @@ constexpr Command kCommands[] = {
     {Opcode::kCreateUctx, create_uctx, kCreateUctxInBytes, kSmall},
     {Opcode::kDestroyUctx, destroy_uctx},
     {Opcode::kQuerySpecialContexts, query_special_contexts, kSmall, kSpecialContextsOutBytes},
+    {Opcode::kCreateUmem, create_umem, prm::CreateUmemIn::kBytes, kSmall},
+    {Opcode::kDestroyUmem, destroy_umem},
     {Opcode::kCreateMkey, create_mkey, kContext, kSmall},
     {Opcode::kQueryMkey, query_mkey, kSmall, kQueryMkeyOutBytes},
     {Opcode::kDestroyMkey, destroy_mkey},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <vector>
 
 #include "tools/softhca/hca/device.h"
 #include "tools/softhca/hca/syndrome.h"
@@ -79,6 +80,49 @@ Refusal find_qp(Device& device, const Request& request, QpObject*& qp);
 Refusal take_pages(const Request& request, std::uint8_t log_page_size, std::uint8_t page_offset,
                    std::uint64_t queue_bytes, PageList& pages);
 
+// Where a command says that a queue lies: in the pages at its end, or in a umem (`log_page_size` and `page_offset` then
+// say nothing).
+struct QueueMemory {
+  std::uint8_t log_page_size = 0, page_offset = 0;
+  bool in_umem = false;
+  std::uint32_t umem_id = 0;
+  std::uint64_t umem_offset = 0;  // bytes
+};
+// The same of a doorbell record: an address, or an offset into a umem.
+struct RecordMemory {
+  std::uint64_t address = 0;
+  bool in_umem = false;
+  std::uint32_t umem_id = 0;
+};
+// `bytes` bytes that start `offset_bytes` into the first page.
+struct PageRange {
+  std::uint8_t log_page_bytes = 12;
+  std::uint64_t offset_bytes = 0, bytes = 0;
+  bool writable = false;
+};
+
+// Both of a work queue's context (prm::Wq).
+template <typename Wq>
+QueueMemory memory_of(const Wq& wq) {
+  return {.log_page_size = wq.log_wq_pg_sz,
+          .page_offset = wq.page_offset,
+          .in_umem = wq.wq_umem_valid,
+          .umem_id = wq.wq_umem_id,
+          .umem_offset = wq.wq_umem_offset};
+}
+template <typename Wq>
+RecordMemory record_of(const Wq& wq) {
+  return {.address = wq.dbr_addr, .in_umem = wq.dbr_umem_valid, .umem_id = wq.dbr_umem_id};
+}
+
+// Take the memory of a queue, of a doorbell record (aligned to its size), of a memory key's pages; in commands_umem.cc.
+Refusal take_queue_memory(Device& device, const Request& request, const QueueMemory& memory, std::uint64_t bytes,
+                          PageList& pages, UmemUse& use);
+Refusal take_doorbell_record(Device& device, const Request& request, const RecordMemory& memory,
+                             std::uint64_t record_bytes, std::uint64_t& address, UmemUse& use);
+Refusal take_umem_pages(Device& device, const Request& request, std::uint32_t umem_id, std::uint64_t offset,
+                        const PageRange& range, std::vector<std::uint64_t>& pages, UmemUse& use);
+
 // Executes one command. The HCA's lock is held.
 void execute_command(Device& device, std::span<const std::byte> in, std::span<std::byte> out);
 
@@ -90,6 +134,8 @@ Handler alloc_pd, dealloc_pd, alloc_xrcd, dealloc_xrcd, alloc_transport_domain, 
     dealloc_uar, create_uctx, destroy_uctx, query_special_contexts;
 // commands_hca.cc
 Handler nop, query_hca_cap, query_adapter, set_roce_address, query_roce_address;
+// commands_umem.cc
+Handler create_umem, destroy_umem;
 // commands_mkey.cc
 Handler create_mkey, query_mkey, destroy_mkey;
 // commands_memic.cc
@@ -101,7 +147,7 @@ Handler create_psv, destroy_psv;
 // commands_crypto.cc
 Handler create_general_object, query_general_object, destroy_general_object;
 // commands_counter.cc
-Handler query_vport_counter, query_q_counter;
+Handler query_vport_counter, query_q_counter, alloc_flow_counter, dealloc_flow_counter, query_flow_counter;
 // commands_eq.cc
 Handler create_eq, query_eq, destroy_eq;
 // commands_cq.cc

@@ -1,4 +1,7 @@
-// QUERY_VPORT_COUNTER, QUERY_Q_COUNTER. There is one set of queue counters, number 0, for all queue pairs.
+// QUERY_VPORT_COUNTER, QUERY_Q_COUNTER, and the counters of flows. There is one set of queue counters, number 0, for
+// all queue pairs.
+#include <memory>
+
 #include "tools/softhca/hca/command.h"
 #include "wqe/prm/counter.h"
 
@@ -55,6 +58,51 @@ Refusal query_q_counter(Device& device, const Request& request) {
   out.local_ack_timeout_err = counters.local_ack_timeout_err;
   out.req_rnr_retries_exceeded = counters.req_rnr_retries_exceeded;
   request.reply(out);
+  return {};
+}
+
+Refusal alloc_flow_counter(Device& device, const Request& request) {
+  if (request.as<prm::AllocFlowCounterIn>().flow_counter_bulk != 0) {
+    return bad_parameter(Syndrome::kFlowCounterBulk);
+  }
+  auto counter = std::make_unique<FlowCounter>(FlowCounter{.uid = request.header.uid});
+  std::uint32_t number = 0;
+  if (!device.steering.counters.insert(counter, number)) {
+    return no_resources();
+  }
+  request.reply_number(number);
+  return {};
+}
+
+Refusal dealloc_flow_counter(Device& device, const Request& request) {
+  FlowCounter* counter = nullptr;
+  if (const Refusal refusal =
+          find(request, device.steering.counters, request.number(), Syndrome::kNoSuchFlowCounter, counter)) {
+    return refusal;
+  }
+  if (counter->users != 0) {
+    return bad_resource_state(Syndrome::kFlowCounterInUse);
+  }
+  device.steering.counters.erase(request.number());
+  return {};
+}
+
+Refusal query_flow_counter(Device& device, const Request& request) {
+  const auto in = request.as<prm::QueryFlowCounterIn>();
+  if (in.num_of_counters > 1) {
+    return bad_parameter(Syndrome::kFlowCounterBulk);
+  }
+  FlowCounter* counter = nullptr;
+  if (const Refusal refusal =
+          find(request, device.steering.counters, in.flow_counter_id, Syndrome::kNoSuchFlowCounter, counter)) {
+    return refusal;
+  }
+  prm::QueryFlowCounterOut out;
+  out.flow_statistics = {.packets = counter->packets, .octets = counter->octets};
+  request.reply(out);
+  if (in.clear) {
+    counter->packets = counter->octets = 0;
+  }
   return {};
 }
 

@@ -48,24 +48,24 @@ Refusal check(const Device& device, const prm::Cqc& context) {
   if (context.cqe_comp_en && !can_compress(device, context)) {
     return bad_parameter(Syndrome::kCqCompression);
   }
-  if (context.dbr_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (context.cq_period != 0 || context.cq_max_count != 0) {
     return bad_parameter(Syndrome::kCqModeration);
-  }
-  if (context.dbr_addr % kDoorbellRecordBytes != 0) {
-    return bad_parameter(Syndrome::kDoorbellRecordMisaligned);
   }
   return check_buffer(device, context);
 }
 
-// Takes a CQ's buffer: entry size, entry count, pages.
-Refusal take_buffer(const Request& request, const prm::Cqc& context, Cq& cq) {
-  cq.cqe_bytes = context.cqe_sz == CqeSize::k64 ? 64 : 128;
-  cq.log_entries = context.log_cq_size;
-  return take_pages(request, context.log_page_size, context.page_offset, std::uint64_t{cq.cqe_bytes} << cq.log_entries,
-                    cq.pages);
+// Takes a CQ's buffer: entry size, entry count, memory. `In` is the input of CREATE_CQ or MODIFY_CQ.
+template <typename In>
+Refusal take_buffer(Device& device, const Request& request, const In& in, Cq& cq) {
+  cq.cqe_bytes = in.cqc.cqe_sz == CqeSize::k64 ? 64 : 128;
+  cq.log_entries = in.cqc.log_cq_size;
+  return take_queue_memory(device, request,
+                           {.log_page_size = in.cqc.log_page_size,
+                            .page_offset = in.cqc.page_offset,
+                            .in_umem = in.cq_umem_valid,
+                            .umem_id = in.cq_umem_id,
+                            .umem_offset = in.cq_umem_offset},
+                           std::uint64_t{cq.cqe_bytes} << cq.log_entries, cq.pages, cq.buffer_umem);
 }
 
 Refusal find_cq(Device& device, const Request& request, Cq*& cq) {
@@ -77,14 +77,11 @@ Refusal resize(Device& device, const Request& request, const prm::ModifyCqIn& in
   if ((in.field_select & ~kAll) != 0 || (in.field_select & prm::kResizeCqSize) == 0) {
     return bad_parameter(Syndrome::kCqFieldSelect);
   }
-  if (in.cq_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (const Refusal refusal = check_buffer(device, in.cqc)) {
     return refusal;
   }
   Cq resized;
-  if (const Refusal refusal = take_buffer(request, in.cqc, resized)) {
+  if (const Refusal refusal = take_buffer(device, request, in, resized)) {
     return refusal;
   }
   if (cq.in_error) {
@@ -98,6 +95,7 @@ Refusal resize(Device& device, const Request& request, const prm::ModifyCqIn& in
     return bad_resource_state(Syndrome::kCqBusyResizing);
   }
   cq.pages = std::move(resized.pages);
+  cq.buffer_umem = std::move(resized.buffer_umem);
   cq.log_entries = resized.log_entries;
   cq.cqe_bytes = resized.cqe_bytes;
   return {};
@@ -118,9 +116,6 @@ Refusal change_eq(Device& device, std::uint32_t eqn, Cq& cq) {
 
 Refusal create_cq(Device& device, const Request& request) {
   const auto in = request.as<prm::CreateCqIn>();
-  if (in.cq_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (const Refusal refusal = check(device, in.cqc)) {
     return refusal;
   }
@@ -136,7 +131,13 @@ Refusal create_cq(Device& device, const Request& request) {
     return bad_resource(Syndrome::kNoSuchEq);
   }
   auto cq = std::make_unique<Cq>();
-  if (const Refusal refusal = take_buffer(request, in.cqc, *cq)) {
+  if (const Refusal refusal = take_buffer(device, request, in, *cq)) {
+    return refusal;
+  }
+  if (const Refusal refusal = take_doorbell_record(
+          device, request,
+          {.address = in.cqc.dbr_addr, .in_umem = in.cqc.dbr_umem_valid, .umem_id = in.cqc.dbr_umem_id},
+          kDoorbellRecordBytes, cq->doorbell_record, cq->record_umem)) {
     return refusal;
   }
   cq->uid = request.header.uid;
@@ -148,7 +149,6 @@ Refusal create_cq(Device& device, const Request& request) {
     cq->compression->format = static_cast<MiniCqeFormat>(in.cqc.mini_cqe_res_format);
     cq->compression->layout = static_cast<CqeCompressionLayout>(in.cqc.cqe_compression_layout);
   }
-  cq->doorbell_record = in.cqc.dbr_addr;
   // The first arm word a program writes may be 0, as the record is before; so that it shows as a change even if another
   // CQ's arm takes its place in the shared register, the record starts with a word that no program writes.
   cq->arm_word = kNeverArmed;

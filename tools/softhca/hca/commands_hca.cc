@@ -57,7 +57,9 @@ Refusal set_roce_address(Device& device, const Request& request) {
     device.gids[in.roce_address_index] = {};
     return {};
   }
-  if (in.roce_address.roce_version != prm::kRoceAddressV2 || in.roce_address.roce_l3_type > prm::kRoceAddressIpv6) {
+  const std::uint8_t version = in.roce_address.roce_version;
+  if ((version != prm::kRoceAddressV1 && version != prm::kRoceAddressV2) ||
+      in.roce_address.roce_l3_type > prm::kRoceAddressIpv6) {
     return bad_parameter(Syndrome::kGidType);
   }
   device.gids[in.roce_address_index] = in.roce_address;

@@ -32,8 +32,8 @@ Refusal check(const Device& device, const Request& request, const prm::CreateMke
   if (mode == MkeyMode::kPa && request.header.uid != 0) {
     return bad_parameter(Syndrome::kMkeyPhysicalByUser);
   }
-  if (in.mkey_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
+  if (in.mkey_umem_valid && mode != MkeyMode::kMtt) {
+    return bad_parameter(Syndrome::kMkeyMode);
   }
   const bool has_formats = context.bsf_en || context.bsf_octword_size != 0;
   if (has_formats && (mode != MkeyMode::kKlm || context.bsf_octword_size == 0 ||
@@ -59,10 +59,20 @@ Refusal check(const Device& device, const Request& request, const prm::CreateMke
   return {};
 }
 
-Refusal take_translations(const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
+Refusal take_translations(Device& device, const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
   const prm::MkeyContext& context = in.mkey;
   if (context.log_page_size < kLogMinPageBytes || context.log_page_size > kLogMaxPageBytes) {
     return bad_parameter(Syndrome::kPageSize);
+  }
+  if (in.mkey_umem_valid) {
+    mkey.log_page_bytes = context.log_page_size;
+    const std::uint64_t in_page = context.start_addr & ((std::uint64_t{1} << mkey.log_page_bytes) - 1);
+    return take_umem_pages(device, request, in.mkey_umem_id, in.mkey_umem_offset,
+                           {.log_page_bytes = mkey.log_page_bytes,
+                            .offset_bytes = in_page,
+                            .bytes = context.len,
+                            .writable = context.lw || context.rw || context.a},
+                           mkey.pages, mkey.umem);
   }
   if (context.translations_octword_size < in.translations_octword_actual_size) {
     return bad_parameter(Syndrome::kMkeyTranslations);
@@ -101,7 +111,7 @@ Refusal take_key_list(const Request& request, const prm::CreateMkeyIn& in, Mkey&
              : bad_parameter(Syndrome::kMkeyTranslations);
 }
 
-Refusal take_memory(const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
+Refusal take_memory(Device& device, const Request& request, const prm::CreateMkeyIn& in, Mkey& mkey) {
   switch (mode_of(in.mkey)) {
     case MkeyMode::kPa:
       mkey.translation = MkeyTranslation::kPhysical;
@@ -114,7 +124,7 @@ Refusal take_memory(const Request& request, const prm::CreateMkeyIn& in, Mkey& m
     case MkeyMode::kKlm:
       return take_key_list(request, in, mkey);
     default:
-      return take_translations(request, in, mkey);
+      return take_translations(device, request, in, mkey);
   }
 }
 
@@ -146,7 +156,7 @@ Refusal create_mkey(Device& device, const Request& request) {
   mkey->whole_address_space = in.mkey.length64;
   mkey->start = in.mkey.start_addr;
   mkey->length_bytes = in.mkey.len;
-  if (const Refusal refusal = take_memory(request, in, *mkey)) {
+  if (const Refusal refusal = take_memory(device, request, in, *mkey)) {
     return refusal;
   }
   if (in.mkey.bsf_octword_size != 0) {

@@ -22,9 +22,6 @@ constexpr std::uint32_t kWqebbBytes = 64;
 // What is refused by name because it is not there.
 Refusal check_features(const Profile& profile, const Request& request, const prm::CreateQpIn& in) {
   const prm::Qpc& qpc = in.qpc;
-  if (in.wq_umem_valid || qpc.dbr_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (in.qpc_ext) {
     return bad_parameter(Syndrome::kQpExtension);
   }
@@ -89,9 +86,6 @@ Refusal check_sizes(const Profile& profile, const prm::Qpc& qpc) {
   if (qpc.log_msg_max > profile.log_max_message_bytes) {
     return exceeds_limit(Syndrome::kQpMessageSize);
   }
-  if (qpc.dbr_addr % kDoorbellRecordBytes != 0) {
-    return bad_parameter(Syndrome::kDoorbellRecordMisaligned);
-  }
   return {};
 }
 
@@ -140,7 +134,8 @@ Refusal find_objects(Device& device, const Request& request, const prm::Qpc& qpc
   return {};
 }
 
-Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObject& qp) {
+Refusal build(Device& device, const Request& request, const prm::CreateQpIn& in, QpObject& qp) {
+  const prm::Qpc& qpc = in.qpc;
   if (const Refusal refusal = find_objects(device, request, qpc, qp)) {
     return refusal;
   }
@@ -163,13 +158,23 @@ Refusal build(Device& device, const Request& request, const prm::Qpc& qpc, QpObj
   qp.log_rq_entries = qpc.log_rq_size;
   qp.rq_wqe_bytes = 16u << qpc.log_rq_stride;
   qp.log_sq_wqebbs = qpc.log_sq_size;
-  qp.doorbell_record = qpc.dbr_addr;
   qp.reserved_lkey = qpc.rlky;
   qp.packet_credits = qpc.req_e2e_credit_mode != 0;
   qp.blocks_own_multicast = qpc.block_lb_mc;
   qp.sq_position = qp.has_rq ? std::uint64_t{qp.rq_wqe_bytes} << qp.log_rq_entries : 0;
   const std::uint64_t sq_bytes = qp.has_sq ? std::uint64_t{kWqebbBytes} << qp.log_sq_wqebbs : 0;
-  return take_pages(request, qpc.log_page_size, qpc.page_offset, qp.sq_position + sq_bytes, qp.pages);
+  if (const Refusal refusal = take_doorbell_record(
+          device, request, {.address = qpc.dbr_addr, .in_umem = qpc.dbr_umem_valid, .umem_id = qpc.dbr_umem_id},
+          kDoorbellRecordBytes, qp.doorbell_record, qp.record_umem)) {
+    return refusal;
+  }
+  return take_queue_memory(device, request,
+                           {.log_page_size = qpc.log_page_size,
+                            .page_offset = qpc.page_offset,
+                            .in_umem = in.wq_umem_valid,
+                            .umem_id = in.wq_umem_id,
+                            .umem_offset = in.wq_umem_offset},
+                           qp.sq_position + sq_bytes, qp.pages, qp.buffer_umem);
 }
 
 void count_uses(Device& device, QpObject& qp, int change) {
@@ -196,7 +201,7 @@ Refusal create_qp(Device& device, const Request& request) {
     return refusal;
   }
   auto qp = std::make_unique<QpObject>();
-  if (const Refusal refusal = build(device, request, in.qpc, *qp)) {
+  if (const Refusal refusal = build(device, request, in, *qp)) {
     return refusal;
   }
   qp->context = std::make_unique<prm::Qpc>(in.qpc);

@@ -19,9 +19,6 @@ constexpr std::uint64_t kDoorbellRecordBytes = 8;
 constexpr std::uint8_t kLogWqebbBytes = 6, kLogLeastReceiveBytes = 4;
 
 Refusal check_wq(const Profile& profile, const prm::Wq& wq, prm::WqType type) {
-  if (wq.wq_umem_valid || wq.dbr_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (wq.wq_type != type || !profile.raw_packets) {
     return bad_parameter(Syndrome::kQueueType);
   }
@@ -31,7 +28,7 @@ Refusal check_wq(const Profile& profile, const prm::Wq& wq, prm::WqType type) {
   if (wq.log_wq_sz > profile.log_max_qp_sz) {
     return exceeds_limit(Syndrome::kQpRqSize);
   }
-  return wq.dbr_addr % kDoorbellRecordBytes == 0 ? Refusal{} : bad_parameter(Syndrome::kDoorbellRecordMisaligned);
+  return {};
 }
 
 // What both kinds take of their contexts.
@@ -58,9 +55,13 @@ Refusal take_context(Device& device, const Request& request, const Context& cont
   queue.user_index = context.user_index;
   queue.pdn = context.wq.pd;
   queue.reserved_lkey = context.rlky;
-  queue.doorbell_record = context.wq.dbr_addr;
-  return take_pages(request, context.wq.log_wq_pg_sz, context.wq.page_offset,
-                    std::uint64_t{1} << (context.wq.log_wq_stride + context.wq.log_wq_sz), queue.pages);
+  if (const Refusal refusal = take_doorbell_record(device, request, record_of(context.wq), kDoorbellRecordBytes,
+                                                   queue.doorbell_record, queue.record_umem)) {
+    return refusal;
+  }
+  return take_queue_memory(device, request, memory_of(context.wq),
+                           std::uint64_t{1} << (context.wq.log_wq_stride + context.wq.log_wq_sz), queue.pages,
+                           queue.buffer_umem);
 }
 
 Refusal insert(Device& device, const Request& request, std::unique_ptr<QpObject> queue, Cq& cq) {

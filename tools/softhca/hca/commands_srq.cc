@@ -20,11 +20,10 @@ constexpr std::uint8_t kLogStrideUnit = 4;  // strides count in 16-byte units
 struct Parameters {
   std::uint8_t log_entries = 0;
   std::uint8_t log_wqe_bytes = 0;
-  std::uint8_t log_page_size = 0;
-  std::uint8_t page_offset = 0;
+  QueueMemory memory;
   std::uint32_t pdn = 0;
   std::uint16_t limit = 0;
-  std::uint64_t doorbell_record = 0;
+  RecordMemory doorbell_record;
   bool signature = false;
   bool reserved_lkey = false;
 };
@@ -47,9 +46,6 @@ Refusal check(const Device& device, const Request& request, const Parameters& pa
   if (parameters.limit > 1u << parameters.log_entries) {
     return bad_parameter(Syndrome::kSrqLimit);
   }
-  if (parameters.doorbell_record % kDoorbellRecordBytes != 0) {
-    return bad_parameter(Syndrome::kDoorbellRecordMisaligned);
-  }
   return {};
 }
 
@@ -67,9 +63,13 @@ Refusal create(Device& device, const Request& request, const Parameters& paramet
   srq->wqe_bytes = 1u << parameters.log_wqe_bytes;
   srq->limit = parameters.limit;
   srq->reserved_lkey = parameters.reserved_lkey;
-  srq->doorbell_record = parameters.doorbell_record;
-  if (const Refusal refusal = take_pages(request, parameters.log_page_size, parameters.page_offset,
-                                         std::uint64_t{srq->wqe_bytes} << srq->log_entries, srq->pages)) {
+  if (const Refusal refusal = take_doorbell_record(device, request, parameters.doorbell_record, kDoorbellRecordBytes,
+                                                   srq->doorbell_record, srq->record_umem)) {
+    return refusal;
+  }
+  if (const Refusal refusal =
+          take_queue_memory(device, request, parameters.memory, std::uint64_t{srq->wqe_bytes} << srq->log_entries,
+                            srq->pages, srq->buffer_umem)) {
     return refusal;
   }
   Srq* const created = srq.get();
@@ -149,11 +149,10 @@ Refusal create_srq(Device& device, const Request& request) {
   return create(device, request,
                 {.log_entries = context.log_srq_size,
                  .log_wqe_bytes = static_cast<std::uint8_t>(context.log_rq_stride + kLogStrideUnit),
-                 .log_page_size = context.log_page_size,
-                 .page_offset = context.page_offset,
+                 .memory = {.log_page_size = context.log_page_size, .page_offset = context.page_offset},
                  .pdn = context.pd,
                  .limit = context.lwm,
-                 .doorbell_record = context.dbr_addr,
+                 .doorbell_record = {.address = context.dbr_addr},
                  .signature = context.wq_signature,
                  .reserved_lkey = context.rlky},
                 std::make_unique<Srq>());
@@ -182,9 +181,6 @@ Refusal destroy_srq(Device& device, const Request& request) { return destroy(dev
 Refusal create_xrc_srq(Device& device, const Request& request) {
   const auto in = request.as<prm::CreateXrcSrqIn>();
   const prm::XrcSrqc& context = in.xrc_srqc;
-  if (in.xrc_srq_umem_valid || context.dbr_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   if (context.cont_srq) {
     return bad_parameter(Syndrome::kSrqContainer);
   }
@@ -211,11 +207,16 @@ Refusal create_xrc_srq(Device& device, const Request& request) {
   return create(device, request,
                 {.log_entries = context.log_xrc_srq_size,
                  .log_wqe_bytes = static_cast<std::uint8_t>(context.log_rq_stride + kLogStrideUnit),
-                 .log_page_size = context.log_page_size,
-                 .page_offset = context.page_offset,
+                 .memory = {.log_page_size = context.log_page_size,
+                            .page_offset = context.page_offset,
+                            .in_umem = in.xrc_srq_umem_valid,
+                            .umem_id = in.xrc_srq_umem_id,
+                            .umem_offset = in.xrc_srq_umem_offset},
                  .pdn = context.pd,
                  .limit = context.lwm,
-                 .doorbell_record = context.dbr_addr,
+                 .doorbell_record = {.address = context.dbr_addr,
+                                     .in_umem = context.dbr_umem_valid,
+                                     .umem_id = context.dbr_umem_id},
                  .signature = context.wq_signature,
                  .reserved_lkey = context.rlky},
                 std::move(srq));
@@ -253,19 +254,15 @@ Refusal create_rmp(Device& device, const Request& request) {
   if (wq.wq_type != prm::WqType::kLinkedList || context.basic_cyclic_rcv_wqe) {
     return bad_parameter(Syndrome::kSrqType);
   }
-  if (wq.wq_umem_valid || wq.dbr_umem_valid) {
-    return bad_parameter(Syndrome::kUmemUnsupported);
-  }
   auto srq = std::make_unique<Srq>();
   srq->kind = SrqKind::kRmp;
   return create(device, request,
                 {.log_entries = wq.log_wq_sz,
                  .log_wqe_bytes = wq.log_wq_stride,
-                 .log_page_size = wq.log_wq_pg_sz,
-                 .page_offset = wq.page_offset,
+                 .memory = memory_of(wq),
                  .pdn = wq.pd,
                  .limit = wq.lwm,
-                 .doorbell_record = wq.dbr_addr,
+                 .doorbell_record = record_of(wq),
                  .signature = wq.wq_signature,
                  .reserved_lkey = false},
                 std::move(srq));

@@ -104,6 +104,9 @@ Refusal find_destination(Device& device, const Request& request, const FlowTable
 }
 
 void count_destinations(Device& device, const FlowEntry& entry, int change) {
+  if (entry.counter != nullptr) {
+    entry.counter->users += static_cast<std::uint32_t>(change);
+  }
   for (const prm::FlowDestination& destination : entry.destinations) {
     auto& users = destination.type == prm::kFlowToTir ? device.steering.tirs.find(destination.id)->users
                                                       : device.steering.tables.find(destination.id)->users;
@@ -128,6 +131,19 @@ Refusal take_destinations(Device& device, const Request& request, const FlowTabl
     entry.destinations.push_back(destination);
   }
   return {};
+}
+
+// An entry counts in one counter at most.
+Refusal take_counter(Device& device, const Request& request, const prm::SetFlowEntryIn& in, FlowEntry& entry) {
+  if (in.flow_counter_list_size != 1) {
+    return bad_parameter(Syndrome::kFlowAction);
+  }
+  const std::size_t offset = prm::kFlowDestinationsOffset + in.destination_list_size * prm::FlowDestination::kBytes;
+  if (request.in.size() < offset + prm::FlowDestination::kBytes) {
+    return {prm::Status::kBadInputLength, Syndrome::kInputTooShort};
+  }
+  const auto number = umlx5::wqe::internal::load_word<std::uint32_t>(request.in.data() + offset);
+  return find(request, device.steering.counters, number, Syndrome::kNoSuchFlowCounter, entry.counter);
 }
 
 }  // namespace
@@ -208,10 +224,12 @@ Refusal create_tir(Device& device, const Request& request) {
   const prm::Tirc context = request.as<prm::CreateTirIn>().tirc;
   auto tir = std::make_unique<Tir>();
   tir->uid = request.header.uid;
-  Domain* domain = nullptr;
-  if (const Refusal refusal =
-          find(request, device.transport_domains, context.transport_domain, Syndrome::kNoSuchTransportDomain, domain)) {
-    return refusal;
+  Domain* domain = nullptr;  // 0: in none, which no frame comes from
+  if (context.transport_domain != 0) {
+    if (const Refusal refusal = find(request, device.transport_domains, context.transport_domain,
+                                     Syndrome::kNoSuchTransportDomain, domain)) {
+      return refusal;
+    }
   }
   if (context.disp_type != prm::kTirDirect && context.disp_type != prm::kTirIndirect) {
     return bad_parameter(Syndrome::kTirHash);
@@ -238,7 +256,9 @@ Refusal create_tir(Device& device, const Request& request) {
   if (!device.steering.tirs.insert(tir, number)) {
     return no_resources();
   }
-  ++domain->users;
+  if (domain != nullptr) {
+    ++domain->users;
+  }
   ++(created->queue != nullptr ? created->queue->users : created->table->users);
   request.reply_number(number);
   return {};
@@ -249,7 +269,9 @@ Refusal destroy_tir(Device& device, const Request& request) {
   if (const Refusal refusal = destroy_unused(request, device.steering.tirs, Syndrome::kNoSuchTir, tir)) {
     return refusal;
   }
-  --device.transport_domains.find(tir->transport_domain)->users;
+  if (tir->transport_domain != 0) {
+    --device.transport_domains.find(tir->transport_domain)->users;
+  }
   --(tir->queue != nullptr ? tir->queue->users : tir->table->users);
   device.steering.tirs.erase(request.number());
   return {};
@@ -364,16 +386,22 @@ Refusal set_flow_table_entry(Device& device, const Request& request) {
       (changes && in.modify_enable_mask != prm::kModifyDestinations)) {
     return bad_parameter(Syndrome::kUnknownModifier);
   }
-  if (in.action != prm::kFlowDrop && in.action != prm::kFlowForward) {
+  const auto destiny = static_cast<std::uint16_t>(in.action & ~prm::kFlowCount);
+  if (destiny != prm::kFlowDrop && destiny != prm::kFlowForward) {
     return bad_parameter(Syndrome::kFlowAction);
   }
   FlowEntry entry;
   entry.group = group;
-  entry.drops = in.action == prm::kFlowDrop;
+  entry.drops = destiny == prm::kFlowDrop;
   entry.tag = in.flow_tag;
   umlx5::wqe::store(entry.value.data(), in.outer_headers);
   if (const Refusal refusal = take_destinations(device, request, *table, in.destination_list_size, entry)) {
     return refusal;
+  }
+  if ((in.action & prm::kFlowCount) != 0) {
+    if (const Refusal refusal = take_counter(device, request, in, entry)) {
+      return refusal;
+    }
   }
   if (changes) {
     count_destinations(device, place, -1);

@@ -54,6 +54,7 @@ struct Device {
 
   ObjectTable<Domain> user_contexts, pds, xrcds, transport_domains;
   UarPages uars;
+  ObjectTable<Umem> umems;  // outlives what lies in them
   ObjectTable<Mkey> mkeys;
   ObjectTable<Psv> psvs;
   ObjectTable<Dek> deks;

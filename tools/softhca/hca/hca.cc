@@ -44,6 +44,7 @@ Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoi
       xrcds(table<Domain>(1, profile.log_max_xrcd)),
       transport_domains(table<Domain>(1, profile.log_max_transport_domain)),
       uars(profile.uar_pages),
+      umems(table<Umem>(1, profile.log_max_umem)),
       mkeys(table<Mkey>(kFirstMkeyIndex, profile.log_max_mkey)),
       psvs(table<Psv>(1, profile.log_max_psv)),
       deks(table<Dek>(1, profile.log_max_dek)),
@@ -55,7 +56,8 @@ Device::Device(const Profile& device_profile, AddressSpace& memory, wire::Endpoi
       steering{.tises = table<Tis>(1, profile.log_max_tir),
                .rqts = table<Rqt>(1, profile.log_max_tir),
                .tirs = table<Tir>(1, profile.log_max_tir),
-               .tables = table<FlowTable>(1, profile.log_max_flow_tables)},
+               .tables = table<FlowTable>(1, profile.log_max_flow_tables),
+               .counters = table<FlowCounter>(1, profile.log_max_flow_counters)},
       gids(profile.gid_table_entries),
       transport(services, endpoint) {}
 
@@ -218,7 +220,7 @@ std::span<Qp* const> Hca::receivers_of(wire::Ipv4 group) { return state_->device
 
 bool Hca::has_gid(std::uint8_t index) {
   const auto& gids = state_->device.gids;
-  return index < gids.size() && gids[index].roce_version == umlx5::wqe::prm::kRoceAddressV2;
+  return index < gids.size() && std::ranges::any_of(gids[index].source_l3_address, [](auto byte) { return byte != 0; });
 }
 
 MkeyFault Hca::resolve(std::uint32_t key, const KeyUser& user, std::uint64_t va, std::uint64_t bytes, Access access,

@@ -59,6 +59,7 @@ struct Mkey {
   std::uint64_t base = 0;
   std::uint8_t log_page_bytes = 12;
   std::vector<std::uint64_t> pages;  // the first holds `start`
+  UmemUse umem;                      // that they are of
   std::vector<KeyPiece> pieces;      // the first starts at `start`; the list comes `repeats` times
   std::uint64_t repeats = 1;
   std::uint32_t max_octowords = 0;  // of translations that it can hold

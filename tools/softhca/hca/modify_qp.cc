@@ -58,10 +58,10 @@ bool is_connected(QpType type) { return type != QpType::kUd && type != QpType::k
 // The GID of a table entry; false if the entry is empty.
 bool gid_of(const prm::RoceAddress& entry, std::array<std::uint8_t, 16>& gid) {
   gid = entry.source_l3_address;
-  if (entry.roce_version != prm::kRoceAddressV2) {
+  if (std::ranges::all_of(gid, [](std::uint8_t byte) { return byte == 0; })) {
     return false;
   }
-  if (entry.roce_l3_type == prm::kRoceAddressIpv4) {
+  if (entry.roce_version == prm::kRoceAddressV2 && entry.roce_l3_type == prm::kRoceAddressIpv4) {
     gid[10] = gid[11] = 0xff;
   }
   return true;

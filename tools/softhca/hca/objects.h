@@ -11,22 +11,12 @@
 #include <vector>
 
 #include "tools/softhca/hca/address_space.h"
+#include "tools/softhca/hca/page_list.h"
+#include "tools/softhca/hca/umem.h"
 #include "tools/softhca/wire/endpoint.h"
 #include "wqe/mini_cqe.h"
 
 namespace softhca::hca {
-
-// A buffer given to the device as page addresses (PAS): position 0 is `first_offset_bytes` into the first page.
-struct PageList {
-  std::vector<std::uint64_t> page_addresses;
-  std::uint8_t log_page_bytes = 12;
-  std::uint32_t first_offset_bytes = 0;
-
-  bool read(AddressSpace& dma, std::uint64_t position, std::span<std::byte> to) const;
-  bool write(AddressSpace& dma, std::uint64_t position, std::span<const std::byte> from) const;
-  // DMA address of one position, for single accesses; 0 if outside.
-  std::uint64_t address(std::uint64_t position) const;
-};
 
 enum class QpState : std::uint8_t {
   kReset = 0,
@@ -76,6 +66,7 @@ struct Cq {
   std::uint32_t cqn = 0;
   std::uint32_t uid = 0;  // DEVX user that owns it
   PageList pages;
+  UmemUse buffer_umem, record_umem;
   std::uint8_t log_entries = 0;
   std::uint32_t cqe_bytes = 64;       // 64 or 128
   std::uint64_t doorbell_record = 0;  // DMA address: BE32 consumer index, BE32 arm
@@ -104,6 +95,7 @@ struct Srq {
   std::uint32_t pdn = 0;
   std::uint32_t user_index = 0;
   PageList pages;
+  UmemUse buffer_umem, record_umem;
   std::uint8_t log_entries = 0;
   std::uint32_t wqe_bytes = 0;
   std::uint64_t doorbell_record = 0;
@@ -152,6 +144,7 @@ struct Qp {
   std::uint32_t xrcd = 0;  // of an XRC QP: the SRQs of this domain may be named to it
 
   PageList pages;  // receive queue first, then send queue
+  UmemUse buffer_umem, record_umem;
   bool has_sq = true, has_rq = true;
   std::uint32_t rq_wqe_bytes = 0;
   std::uint8_t log_rq_entries = 0;

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "tools/softhca/hca/page_list.h"
 
-#include "tools/softhca/hca/objects.h"
+#include <algorithm>
 
 namespace softhca::hca {
 namespace {

@@ -21,7 +21,7 @@ struct Profile {
   std::uint64_t node_guid = 0;   // big-endian meaning, set from the address
   bool infiniband_port = false;  // the port is an InfiniBand one to its driver; packets stay RoCE v2
   std::uint8_t log_max_qp = 17, log_max_cq = 16, log_max_srq = 16, log_max_mkey = 20, log_max_eq = 6, log_max_pd = 16;
-  std::uint8_t log_max_psv = 20, log_max_dek = 12;
+  std::uint8_t log_max_psv = 20, log_max_dek = 12, log_max_umem = 16;
   std::uint8_t log_max_xrcd = 16, log_max_transport_domain = 16, log_max_uctx = 10;
   std::uint8_t log_max_qp_sz = 15, log_max_cq_sz = 22, log_max_srq_sz = 15, log_max_eq_sz = 22;
   std::uint16_t max_wqe_sz_sq_bytes = 1024, max_wqe_sz_rq_bytes = 512;
@@ -30,7 +30,8 @@ struct Profile {
        packet_based_credit = true, device_memory = true, odp = true, cqe_compression = true, out_of_order = true;
   bool raw_packets = true, tunnel_offloads = true, striding_rq = true;
   bool plain_keys = true;  // data encryption keys come as they are; without it they come wrapped, after a login
-  std::uint8_t log_max_tir = 16, log_max_rqt_entries = 11, log_max_flow_tables = 6, log_max_large_send_bytes = 16;
+  std::uint8_t log_max_tir = 16, log_max_rqt_entries = 11, log_max_flow_tables = 6, log_max_flow_counters = 12,
+               log_max_large_send_bytes = 16;
   std::uint8_t log_max_dci_streams = 8, log_max_dci_errored_streams = 8;
   std::uint8_t log_max_mcg = 8;    // multicast groups: each takes a descriptor of the process
   std::uint16_t max_qp_mcg = 240;  // queue pairs in one

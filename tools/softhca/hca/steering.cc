@@ -44,7 +44,14 @@ void Steering::steer(const Frame& frame, std::span<const std::byte> bytes, std::
   for (const FlowTable* table = tables.find(root); table != nullptr;) {
     const auto entry =
         std::ranges::find_if(table->entries, [&](const FlowEntry& candidate) { return matches(candidate, headers); });
-    if (entry == table->entries.end() || entry->drops) {
+    if (entry == table->entries.end()) {
+      return;
+    }
+    if (entry->counter != nullptr) {
+      ++entry->counter->packets;
+      entry->counter->octets += bytes.size();
+    }
+    if (entry->drops) {
       return;
     }
     table = nullptr;

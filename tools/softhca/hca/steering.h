@@ -53,12 +53,20 @@ struct FlowGroup {
   HeaderBits mask{};
 };
 
+// What flows count in.
+struct FlowCounter {
+  std::uint32_t uid = 0;
+  std::uint64_t packets = 0, octets = 0;
+  std::uint32_t users = 0;
+};
+
 struct FlowEntry {
   const FlowGroup* group = nullptr;  // null: no entry
   HeaderBits value{};
   bool drops = false;
   std::uint32_t tag = 0;
   std::vector<umlx5::wqe::prm::FlowDestination> destinations;
+  FlowCounter* counter = nullptr;
 };
 
 struct FlowTable {
@@ -77,6 +85,7 @@ struct Steering {
   ObjectTable<Rqt> rqts;
   ObjectTable<Tir> tirs;
   ObjectTable<FlowTable> tables;
+  ObjectTable<FlowCounter> counters;
   std::uint32_t root = 0;  // 0: no frame is received
 
   // See Services::steer().

@@ -68,8 +68,20 @@ std::string_view words(Syndrome syndrome) {
       return "queue pairs use the shared receive queue";
     case Syndrome::kUctxInUse:
       return "objects of the user context still exist";
-    case Syndrome::kUmemUnsupported:
-      return "queues in registered user memory (umem) are not supported";
+    case Syndrome::kNoSuchUmem:
+      return "no such registered user memory (umem)";
+    case Syndrome::kUmemInUse:
+      return "something lies in the umem";
+    case Syndrome::kUmemReadOnly:
+      return "the device may not write into the umem";
+    case Syndrome::kUmemNeedsUser:
+      return "a umem belongs to a user context";
+    case Syndrome::kUmemSize:
+      return "a umem has pages, and starts in the first of them";
+    case Syndrome::kUmemMisaligned:
+      return "the place in the umem is not aligned as the object has to be";
+    case Syndrome::kOutsideUmem:
+      return "the object reaches beyond the umem";
     case Syndrome::kPageSize:
       return "the page size is out of range";
     case Syndrome::kPageMisaligned:
@@ -278,6 +290,12 @@ std::string_view words(Syndrome syndrome) {
       return "flows can match the outer headers only";
     case Syndrome::kFlowIndex:
       return "the flow index is outside its table or group, or taken";
+    case Syndrome::kNoSuchFlowCounter:
+      return "no such flow counter";
+    case Syndrome::kFlowCounterInUse:
+      return "flows count in the counter";
+    case Syndrome::kFlowCounterBulk:
+      return "flow counters come one by one";
     case Syndrome::kFlowAction:
       return "the action of the flow is not supported";
     case Syndrome::kFlowDestination:

@@ -46,10 +46,16 @@ enum class Syndrome : std::uint32_t {
   kNoSuchLogin = 0x530216,
 
   // Buffers.
-  kUmemUnsupported = 0x530301,
+  kNoSuchUmem = 0x530301,
   kPageSize = 0x530302,
   kPageMisaligned = 0x530304,
   kDoorbellRecordMisaligned = 0x530305,
+  kUmemInUse = 0x530306,
+  kUmemReadOnly = 0x530307,
+  kUmemNeedsUser = 0x530308,
+  kUmemSize = 0x530309,
+  kUmemMisaligned = 0x53030a,
+  kOutsideUmem = 0x53030b,
 
   // Mkeys.
   kMkeyMode = 0x530401,
@@ -166,6 +172,9 @@ enum class Syndrome : std::uint32_t {
   kFlowCriteria = 0x530f06,
   kFlowIndex = 0x530f07,
   kFlowAction = 0x530f08,
+  kNoSuchFlowCounter = 0x530f20,
+  kFlowCounterInUse = 0x530f21,
+  kFlowCounterBulk = 0x530f22,
   kFlowDestination = 0x530f09,
 
   // Memory on the device.

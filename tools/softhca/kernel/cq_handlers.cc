@@ -165,13 +165,13 @@ int find_channel(Request& request, std::int32_t fd, CqRequest& asked) {
     return 0;
   }
   asked.channel = request.file().find_event_file(fd);
-  return asked.channel != nullptr && asked.channel->is_completion_channel() ? 0 : EBADF;
+  return asked.channel != nullptr && asked.channel->object_type() == UVERBS_OBJECT_COMP_CHANNEL ? 0 : EBADF;
 }
 
 }  // namespace
 
 int create_comp_channel(Request& request) {
-  auto file = EventFile::open(sizeof(ib_uverbs_comp_event_desc));
+  auto file = EventFile::open(UVERBS_OBJECT_COMP_CHANNEL, sizeof(ib_uverbs_comp_event_desc));
   if (!file) {
     return file.error();
   }

@@ -21,9 +21,9 @@ int to_init(Qp& dct, const ib_uverbs_modify_qp& asked) {
   dct.dctc.rae = (asked.qp_access_flags & IB_UVERBS_ACCESS_REMOTE_ATOMIC) != 0;
   dct.dctc.atomic_mode = dct.dctc.rae ? prm::kAtomicModeIb : 0;
   dct.dctc.pkey_index = asked.pkey_index;
-  dct.dctc.port = dct.port = asked.port_num;
-  dct.access = asked.qp_access_flags;
-  dct.state = State::kInit;
+  dct.dctc.port = dct.common->port = asked.port_num;
+  dct.common->access = asked.qp_access_flags;
+  dct.common->state = State::kInit;
   return 0;
 }
 
@@ -49,7 +49,7 @@ int to_rtr(Request& request, Qp& dct, const ib_uverbs_modify_qp& asked, std::uin
   ece = out->ece;
   dct.number = out->number;
   request.device().events().add(EventSource::kQp, dct.number, dct.dct_events);
-  dct.state = State::kRtr;
+  dct.common->state = State::kRtr;
   return 0;
 }
 
@@ -60,15 +60,15 @@ int modify_dct(Request& request, Qp& dct, const ib_uverbs_modify_qp& asked, std:
     return EINVAL;
   }
   const State to = State{asked.qp_state};
-  const int error = dct.state == State::kReset && to == State::kInit ? to_init(dct, asked)
-                    : dct.state == State::kInit && to == State::kRtr ? to_rtr(request, dct, asked, ece)
-                                                                     : EINVAL;
+  const int error = dct.common->state == State::kReset && to == State::kInit ? to_init(dct, asked)
+                    : dct.common->state == State::kInit && to == State::kRtr ? to_rtr(request, dct, asked, ece)
+                                                                             : EINVAL;
   dctn = dct.number;
   return error;
 }
 
 int query_dct(Request& request, Qp& dct, ib_uverbs_query_qp_resp& response) {
-  if (dct.state != State::kRtr) {
+  if (dct.common->state != State::kRtr) {
     return EINVAL;
   }
   const auto out = command<prm::QueryDctOut>(
@@ -78,7 +78,7 @@ int query_dct(Request& request, Qp& dct, ib_uverbs_query_qp_resp& response) {
     return out.error();
   }
   response.qp_state = response.cur_qp_state = static_cast<std::uint8_t>(State::kRtr);
-  response.qp_access_flags = dct.access;
+  response.qp_access_flags = dct.common->access;
   response.port_num = out->dctc.port;
   response.min_rnr_timer = out->dctc.min_rnr_nak;
   response.path_mtu = out->dctc.mtu;

@@ -138,7 +138,7 @@ int put_if_asked(Request& request, std::uint16_t id, const auto& value) {
 
 // An asynchronous event file; the first one is the file's default.
 std::expected<std::shared_ptr<EventFile>, int> make_async_file(Request& request) {
-  auto file = EventFile::open(sizeof(ib_uverbs_async_event_desc));
+  auto file = EventFile::open(UVERBS_OBJECT_ASYNC_EVENT, sizeof(ib_uverbs_async_event_desc));
   if (!file) {
     return std::unexpected(file.error());
   }
@@ -225,7 +225,7 @@ ib_uverbs_gid_entry gid_entry(const Gid& gid, std::uint32_t index) {
   std::memcpy(entry.gid, gid.data(), gid.size());
   entry.gid_index = index;
   entry.port_num = 1;
-  entry.gid_type = IB_UVERBS_GID_TYPE_ROCE_V2;
+  entry.gid_type = RdmaDevice::is_roce_v1(index) ? IB_UVERBS_GID_TYPE_ROCE_V1 : IB_UVERBS_GID_TYPE_ROCE_V2;
   entry.netdev_ifindex = ::if_nametoindex("lo");
   return entry;
 }

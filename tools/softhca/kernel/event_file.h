@@ -1,4 +1,5 @@
-// A file descriptor from which a program reads event records: an asynchronous event file or a completion channel.
+// A file descriptor from which a program reads event records: of a completion channel, of asynchronous events, or of a
+// DEVX event channel.
 #pragma once
 
 #include <sys/types.h>
@@ -9,6 +10,7 @@
 #include <deque>
 #include <expected>
 #include <memory>
+#include <span>
 
 namespace softhca::kernel {
 
@@ -17,21 +19,24 @@ namespace softhca::kernel {
 // Not thread-safe: the event hub's lock is held around every call.
 class EventFile {
  public:
-  // `record_bytes` is 8 (completion channel) or 16 (asynchronous events). Errno on failure.
-  static std::expected<std::shared_ptr<EventFile>, int> open(std::size_t record_bytes);
+  static constexpr std::size_t kMostRecordBytes = 72;
+
+  // `object_type`: UVERBS_OBJECT_* or MLX5_IB_OBJECT_*. Errno on failure.
+  static std::expected<std::shared_ptr<EventFile>, int> open(std::uint16_t object_type, std::size_t record_bytes);
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   // The program's descriptor number.
   int fd() const { return user_fd_; }
-  bool is_completion_channel() const { return record_bytes_ == kCompletionBytes; }
+  std::uint16_t object_type() const { return object_type_; }
+  std::size_t record_bytes() const { return record_bytes_; }
   // True if the number still names the file that open() made.
   bool still_open() const;
 
-  // Queues a record for the program. `tag` tells whose record it is, for take_back(). False, and the record is dropped,
-  // if the program has closed the file.
-  bool push(std::uint64_t tag, const std::array<std::byte, 16>& record);
+  // Queues the first record_bytes() of a record for the program. `tag` tells whose record it is, for take_back().
+  // False, and the record is dropped, if the program has closed the file.
+  bool push(std::uint64_t tag, std::span<const std::byte> record);
 
   // Removes the records of `tag` that the program has not read; returns how many there were.
   std::uint32_t take_back(std::uint64_t tag);
@@ -43,16 +48,16 @@ class EventFile {
   void close_user_fd();
 
  private:
-  static constexpr std::size_t kCompletionBytes = 8;
   struct Record {
     std::uint64_t tag;
-    std::array<std::byte, 16> bytes;
+    std::array<std::byte, kMostRecordBytes> bytes;
   };
-  EventFile(int own_fd, int user_fd, std::size_t record_bytes);
+  EventFile(int own_fd, int user_fd, std::uint16_t object_type, std::size_t record_bytes);
 
   int own_fd_;
   int user_fd_;
   ino_t user_inode_ = 0;
+  std::uint16_t object_type_;
   std::size_t record_bytes_;
   bool closed_ = false;
   std::deque<Record> sent_;     // in the descriptor's queue, oldest first; some of them may have been read

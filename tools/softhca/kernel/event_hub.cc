@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -166,7 +168,9 @@ void EventHub::drain(Queue& queue) {
     if (!umlx5::wqe::eqe_is_ready(std::to_integer<std::uint8_t>(owner), queue.consumer, kLogEntries)) {
       break;
     }
-    deliver(umlx5::wqe::load<Eqe>(entry));
+    const auto eqe = umlx5::wqe::load<Eqe>(entry);
+    deliver_subscribed(eqe, {entry, kEntryBytes});
+    deliver(eqe);
     ++queue.consumer;
     any = true;
   }
@@ -200,6 +204,61 @@ void EventHub::deliver(const Eqe& eqe) {
                                    static_cast<unsigned>(eqe.type)));
 }
 
+std::optional<EventSource> source_of(EventType type) {
+  if (type == EventType::kCompletion || type == EventType::kCqError) {
+    return EventSource::kCq;
+  }
+  const auto* const meaning = std::ranges::find(kQueueEvents, type, &QueueEventMeaning::type);
+  return meaning == std::end(kQueueEvents) ? std::nullopt : std::optional(meaning->source);
+}
+
+// The number of the object that the event is of.
+std::optional<std::uint32_t> number_in(const Eqe& eqe) {
+  const auto source = source_of(eqe.type);
+  if (!source) {
+    return std::nullopt;
+  }
+  return eqe.type == EventType::kCompletion ? eqe.event<umlx5::wqe::CompletionEvent>().cqn
+         : *source == EventSource::kCq      ? eqe.event<umlx5::wqe::CqErrorEvent>().cqn
+                                            : eqe.event<umlx5::wqe::QueueEvent>().number;
+}
+
+void EventHub::deliver_subscribed(const Eqe& eqe, std::span<const std::byte> entry) {
+  const std::lock_guard lock(mutex_);
+  if (subscriptions_.empty()) {
+    return;
+  }
+  const auto number = number_in(eqe);
+  for (const DevxSubscription& each : subscriptions_) {
+    if (each.type != eqe.type || each.number != number) {
+      continue;
+    }
+    if (each.signal.get() >= 0) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto written = ::write(each.signal.get(), &one, sizeof one);
+      continue;
+    }
+    std::array<std::byte, EventFile::kMostRecordBytes> record{};
+    static_assert(record.size() == sizeof each.cookie + kEntryBytes);
+    std::memcpy(record.data(), &each.cookie, sizeof each.cookie);
+    std::memcpy(record.data() + sizeof each.cookie, entry.data(), entry.size());
+    each.file->push(0, record);
+    waiting_ = waiting_ || each.file->flush();
+  }
+}
+
+void EventHub::subscribe(DevxSubscription subscription) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(subscriptions_, [](const DevxSubscription& each) { return !each.file->still_open(); });
+  subscriptions_.push_back(std::move(subscription));
+}
+
+void EventHub::unsubscribe(EventSource source, std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(subscriptions_,
+                [&](const DevxSubscription& each) { return each.number == number && source_of(each.type) == source; });
+}
+
 void EventHub::deliver_completion(std::uint32_t cqn) {
   const std::lock_guard lock(mutex_);
   const auto found = sinks_.find({EventSource::kCq, cqn});
@@ -215,14 +274,16 @@ void EventHub::deliver_completion(std::uint32_t cqn) {
 
 void EventHub::deliver_async(EventSource source, std::uint32_t number, std::uint32_t event) {
   const std::lock_guard lock(mutex_);
-  const auto found = sinks_.find({source, number});
-  if (found == sinks_.end() || found->second.sink.asynchronous == nullptr) {
-    return;
+  const auto [first, last] = sinks_.equal_range({source, number});
+  for (auto found = first; found != last; ++found) {
+    Registered& object = found->second;
+    if (object.sink.asynchronous == nullptr) {
+      continue;
+    }
+    EventFile& file = *object.sink.asynchronous;
+    object.pushed.asynchronous += file.push(object.tag, async_record(object.sink.user_handle, event)) ? 1 : 0;
+    waiting_ = waiting_ || file.flush();
   }
-  Registered& object = found->second;
-  EventFile& file = *object.sink.asynchronous;
-  object.pushed.asynchronous += file.push(object.tag, async_record(object.sink.user_handle, event)) ? 1 : 0;
-  waiting_ = waiting_ || file.flush();
 }
 
 void EventHub::deliver_port(std::uint32_t port, std::uint32_t event) {
@@ -242,6 +303,9 @@ bool EventHub::flush() {
     waiting |= object.sink.completions != nullptr && object.sink.completions->flush();
     waiting |= object.sink.asynchronous != nullptr && object.sink.asynchronous->flush();
   }
+  for (const DevxSubscription& each : subscriptions_) {
+    waiting |= each.file->flush();
+  }
   for (const auto& listener : port_listeners_) {
     const auto file = listener.lock();
     waiting |= file != nullptr && file->flush();
@@ -250,15 +314,17 @@ bool EventHub::flush() {
   return waiting;
 }
 
-void EventHub::add(EventSource source, std::uint32_t number, const EventSink& sink) {
+std::uint64_t EventHub::add(EventSource source, std::uint32_t number, const EventSink& sink) {
   const std::lock_guard lock(mutex_);
-  sinks_[{source, number}] = {.sink = sink, .tag = next_tag_++, .pushed = {}};
+  sinks_.emplace(Key{source, number}, Registered{.sink = sink, .tag = next_tag_, .pushed = {}});
+  return next_tag_++;
 }
 
-EventCounts EventHub::remove(EventSource source, std::uint32_t number) {
+EventCounts EventHub::remove(EventSource source, std::uint32_t number, std::uint64_t tag) {
   const std::lock_guard lock(mutex_);
-  const auto found = sinks_.find({source, number});
-  if (found == sinks_.end()) {
+  const auto [first, last] = sinks_.equal_range({source, number});
+  const auto found = std::find_if(first, last, [&](const auto& each) { return tag == 0 || each.second.tag == tag; });
+  if (found == last) {
     return {};
   }
   EventCounts counts = found->second.pushed;

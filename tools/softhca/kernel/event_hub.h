@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tools/softhca/kernel/event_file.h"
 #include "tools/softhca/kernel/firmware.h"
+#include "uapi/file_descriptor.h"
 #include "wqe/eqe.h"
 
 namespace softhca::kernel {
@@ -29,6 +31,19 @@ struct EventCounts {
 };
 
 enum class EventSource : std::uint8_t { kCq, kQp, kSrq };
+
+// Events that a program asked for by their numbers (DEVX): a record is the cookie and, if the file takes that much, the
+// device's event queue entry.
+struct DevxSubscription {
+  umlx5::wqe::EventType type{};
+  std::optional<std::uint32_t> number;  // of the object; none: an event that belongs to no object
+  std::uint64_t cookie = 0;
+  std::shared_ptr<EventFile> file;
+  umlx5::uapi::FileDescriptor signal;  // an eventfd that is signalled in place of the record, if there is one
+};
+
+// Whose numbers events of a type carry; none if they belong to no object that programs make, or are not passed on.
+std::optional<EventSource> source_of(umlx5::wqe::EventType type);
 
 // Owns the event queues: one for asynchronous events (vector 0), the others for completions. Thread-safe, but raised()
 // and add()/remove() are never called from within Firmware::execute().
@@ -48,9 +63,14 @@ class EventHub {
   std::uint32_t eqn_of_vector(std::uint32_t completion_vector) const { return queues_[completion_vector + 1]->eqn; }
   std::uint32_t completion_vectors() const { return static_cast<std::uint32_t>(queues_.size()) - 1; }
 
-  void add(EventSource source, std::uint32_t number, const EventSink& sink);
-  // Forgets the object, whose number the device does not use any more; its unread records disappear.
-  EventCounts remove(EventSource source, std::uint32_t number);
+  // A tag that tells this sink from others of the same object.
+  std::uint64_t add(EventSource source, std::uint32_t number, const EventSink& sink);
+  // Forgets a sink, 0: the object's only one; its unread records disappear.
+  EventCounts remove(EventSource source, std::uint32_t number, std::uint64_t tag = 0);
+
+  void subscribe(DevxSubscription subscription);
+  // Forgets what was asked of an object, or all that goes to a file that is closed.
+  void unsubscribe(EventSource source, std::uint32_t number);
 
   // Ports' events go to every file added here.
   void add_port_listener(const std::shared_ptr<EventFile>& file);
@@ -73,6 +93,7 @@ class EventHub {
   void arm(const Queue& queue);
   void drain(Queue& queue);
   void deliver(const umlx5::wqe::Eqe& eqe);
+  void deliver_subscribed(const umlx5::wqe::Eqe& eqe, std::span<const std::byte> entry);
   void deliver_completion(std::uint32_t cqn);
   void deliver_async(EventSource source, std::uint32_t number, std::uint32_t event);
   void deliver_port(std::uint32_t port, std::uint32_t event);
@@ -85,8 +106,9 @@ class EventHub {
   std::atomic<bool> waiting_{false};
   std::mutex mutex_;  // everything below
   std::uint64_t next_tag_ = 1;
-  std::map<Key, Registered> sinks_;
+  std::multimap<Key, Registered> sinks_;
   std::vector<std::weak_ptr<EventFile>> port_listeners_;
+  std::vector<DevxSubscription> subscriptions_;
 };
 
 }  // namespace softhca::kernel

@@ -38,14 +38,16 @@ int errno_of(umlx5::wqe::prm::Status status);
 // Executes `in` and logs a refusal in words: errno.
 int execute_checked(Firmware& firmware, std::span<const std::byte> in, std::span<std::byte> out);
 
-// Executes a typed command. `pages` are put where page addresses belong. Errno if the device refuses.
+// Executes a typed command. `pages` are put where page addresses belong, at `pages_offset`. Errno if the device
+// refuses.
 template <umlx5::wqe::Structure Out, umlx5::wqe::Structure In>
-std::expected<Out, int> command(Firmware& firmware, const In& in, std::span<const std::uint64_t> pages = {}) {
-  const std::size_t page_list_end = umlx5::wqe::prm::kPageAddressOffset + pages.size() * 8;
+std::expected<Out, int> command(Firmware& firmware, const In& in, std::span<const std::uint64_t> pages = {},
+                                std::size_t pages_offset = umlx5::wqe::prm::kPageAddressOffset) {
+  const std::size_t page_list_end = pages_offset + pages.size() * 8;
   std::vector<std::byte> request(pages.empty() ? In::kBytes : page_list_end);
   umlx5::wqe::store(request.data(), in);
   for (std::size_t i = 0; i < pages.size(); ++i) {
-    umlx5::wqe::internal::store_word(request.data() + umlx5::wqe::prm::kPageAddressOffset + i * 8, pages[i]);
+    umlx5::wqe::internal::store_word(request.data() + pages_offset + i * 8, pages[i]);
   }
   std::vector<std::byte> reply(Out::kBytes);
   if (const int error = execute_checked(firmware, request, reply); error != 0) {

@@ -201,6 +201,24 @@ constexpr AttrSpec kDevxQuery[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, Ac
                                    out_at_least(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, 16)};
 constexpr AttrSpec kDevxOther[] = {in_at_least(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, 16),
                                    out_at_least(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, 16)};
+constexpr AttrSpec kDevxRegisterUmem[] = {
+    handle(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE, Access::kNew, MLX5_IB_OBJECT_DEVX_UMEM),
+    in(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR, 8),
+    in(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN, 8),
+    flags(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS),
+    out(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4),
+    optional(in(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, 8))};
+constexpr AttrSpec kDevxDeregisterUmem[] = {
+    handle(MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, Access::kDestroy, MLX5_IB_OBJECT_DEVX_UMEM)};
+constexpr AttrSpec kDevxOpenEvents[] = {
+    fd(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE, Access::kNew, MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD),
+    flags(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS)};
+constexpr AttrSpec kDevxSubscribe[] = {
+    fd(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE, Access::kRead, MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD),
+    optional(handle(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, Access::kRead, MLX5_IB_OBJECT_DEVX_OBJ)),
+    in_at_least(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, 2),
+    optional(in(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM, 4)),
+    optional(in(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE, 8))};
 constexpr AttrSpec kDevxQueryEqn[] = {in(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC, 4),
                                       out(MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, 4)};
 
@@ -245,6 +263,13 @@ constexpr Method kMethods[] = {
     {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, "mlx5 DEVX_OBJ.MODIFY", kDevxModify, h::devx_modify},
     {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY, "mlx5 DEVX_OBJ.QUERY", kDevxQuery, h::devx_query},
     {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER, "mlx5 DEVX.OTHER", kDevxOther, h::devx_other},
+    {MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG, "mlx5 DEVX_UMEM.REG", kDevxRegisterUmem,
+     h::devx_register_umem},
+    {MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG, "mlx5 DEVX_UMEM.DEREG", kDevxDeregisterUmem, h::destroy},
+    {MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC, "mlx5 DEVX_ASYNC_EVENT_FD.ALLOC",
+     kDevxOpenEvents, h::devx_open_events},
+    {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT, "mlx5 DEVX.SUBSCRIBE_EVENT", kDevxSubscribe,
+     h::devx_subscribe},
     {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_EQN, "mlx5 DEVX.QUERY_EQN", kDevxQueryEqn, h::devx_query_eqn},
 };
 
@@ -274,6 +299,8 @@ constexpr WriteCommand kWriteCommands[] = {
     {IB_USER_VERBS_CMD_RESIZE_CQ, "RESIZE_CQ", 16, 4, true, true, h::resize_cq},
     {IB_USER_VERBS_CMD_DESTROY_CQ, "DESTROY_CQ", 16, 8, true, false, h::write_destroy_cq},
     {IB_USER_VERBS_CMD_CREATE_QP, "CREATE_QP", 56, 32, true, true, h::write_create_qp},
+    {IB_USER_VERBS_CMD_OPEN_QP, "OPEN_QP", sizeof(ib_uverbs_open_qp), sizeof(ib_uverbs_create_qp_resp), true, true,
+     h::open_qp},
     {IB_USER_VERBS_CMD_QUERY_QP, "QUERY_QP", 16, sizeof(ib_uverbs_query_qp_resp), true, false, h::query_qp},
     {IB_USER_VERBS_CMD_MODIFY_QP, "MODIFY_QP", sizeof(ib_uverbs_modify_qp), 0, false, false, h::modify_qp},
     {IB_USER_VERBS_CMD_DESTROY_QP, "DESTROY_QP", 16, 4, true, false, h::write_destroy_qp},

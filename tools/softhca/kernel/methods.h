@@ -79,6 +79,9 @@ int devx_query(Request&);
 int devx_modify(Request&);
 int devx_other(Request&);
 int devx_query_eqn(Request&);
+int devx_register_umem(Request&);
+int devx_open_events(Request&);
+int devx_subscribe(Request&);
 int destroy(Request&);  // a method with one handle and no response
 
 int create_comp_channel(Request&);
@@ -100,6 +103,7 @@ int write_destroy_srq(Request&);
 
 int create_qp(Request&);
 int write_create_qp(Request&);
+int open_qp(Request&);
 int ex_create_qp(Request&);
 int modify_qp(Request&);
 int ex_modify_qp(Request&);

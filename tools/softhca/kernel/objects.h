@@ -88,6 +88,13 @@ struct Uar final : Numbered {
       : Numbered(kType, devx_uid, index, umlx5::wqe::prm::Opcode::kDeallocUar) {}
 };
 
+// Memory that objects which programs make by commands lie in.
+struct Umem final : Numbered {
+  static constexpr std::uint16_t kType = MLX5_IB_OBJECT_DEVX_UMEM;
+  Umem(std::uint16_t devx_uid, std::uint32_t umem_id)
+      : Numbered(kType, devx_uid, umem_id, umlx5::wqe::prm::Opcode::kDestroyUmem) {}
+};
+
 struct Mr final : Object {
   static constexpr std::uint16_t kType = UVERBS_OBJECT_MR;
   explicit Mr(std::uint16_t devx_uid) : Object(kType, devx_uid) {}
@@ -191,18 +198,25 @@ struct McastGroup {
   friend bool operator==(const McastGroup&, const McastGroup&) = default;
 };
 
+// What all openings of an XRC target have in common; other queue pairs have one opening each.
+struct QpCommon {
+  State state = State::kReset;
+  std::uint8_t port = 0;
+  std::uint32_t access = 0;             // last access flags
+  std::uint8_t max_dest_rd_atomic = 0;  // last value
+};
+
 struct Qp final : Numbered {
   static constexpr std::uint16_t kType = UVERBS_OBJECT_QP;
   Qp(std::uint16_t devx_uid, std::uint32_t qpn) : Numbered(kType, devx_uid, qpn, umlx5::wqe::prm::Opcode::kDestroyQp) {}
   int release(RdmaDevice& device) override;
   int leave_groups(RdmaDevice& device);  // 0, or errno with some left
   std::uint8_t qp_type = 0;              // ib_uverbs_qp_type
-  State state = State::kReset;
+  std::shared_ptr<QpCommon> common = std::make_shared<QpCommon>();
+  std::shared_ptr<XrcDomain> domain;  // of an XRC target
+  std::uint64_t event_tag = 0;
   bool signal_all = false;
   std::uint32_t rq_entries = 0, rq_max_sge = 0;
-  std::uint8_t port = 0;
-  std::uint32_t access = 0;             // last access flags
-  std::uint8_t max_dest_rd_atomic = 0;  // last value
   bool out_of_order = false;            // asked for at a modify command
   std::uint32_t pdn = 0, send_cqn = 0, receive_cqn = 0;
   std::uint64_t doorbell_record = 0;

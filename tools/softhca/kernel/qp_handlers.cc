@@ -33,8 +33,12 @@ int Qp::release(RdmaDevice& device) {
   if (qp_type == IB_UVERBS_QPT_RAW_PACKET) {
     return release_raw(device);
   }
+  if (domain != nullptr && common.use_count() > 1) {  // others have it open
+    reported = device.events().remove(EventSource::kQp, number, event_tag);
+    return 0;
+  }
   // As mlx5_ib does: a QP leaves the device from RESET.
-  if (state != State::kReset) {
+  if (common->state != State::kReset) {
     if (const int error = command_on_object(device.firmware(), prm::Opcode::kToRstQp, uid, number); error != 0) {
       log(LogLevel::kInfo, fmt::format("QP {:#x} could not be reset before it is destroyed", number));
     }
@@ -43,13 +47,16 @@ int Qp::release(RdmaDevice& device) {
     return error;
   }
   reported = device.events().remove(EventSource::kQp, number);
+  if (domain != nullptr) {
+    domain->targets.erase(number);
+  }
   return 0;
 }
 
 // Queues leave the device from reset too.
 int Qp::release_raw(RdmaDevice& device) {
   const RawQueues numbers = raw;
-  if (!is_rss && state != State::kReset && modify_raw_queues(device.firmware(), uid, raw, State::kReset) != 0) {
+  if (!is_rss && common->state != State::kReset && modify_raw_queues(device.firmware(), uid, raw, State::kReset) != 0) {
     log(LogLevel::kInfo, fmt::format("QP {:#x} could not be reset before it is destroyed", number));
   }
   if (const int error = destroy_raw_queues(device.firmware(), uid, raw); error != 0) {
@@ -546,8 +553,13 @@ std::expected<QpNumbers, int> add_qp(Request& request, QpRequest& asked) {
   if (!out) {
     return std::unexpected(out.error());
   }
-  request.device().events().add(EventSource::kQp, out->number, sink_of(request, asked));
-  const QpNumbers numbers{request.adopt(qp_of(asked, named, driver, flags, out->number)), out->number};
+  auto qp = qp_of(asked, named, driver, flags, out->number);
+  qp->event_tag = request.device().events().add(EventSource::kQp, out->number, sink_of(request, asked));
+  if (asked.type == IB_UVERBS_QPT_XRC_TGT) {
+    qp->domain = asked.xrcd->domain;
+    qp->domain->targets[out->number] = {.uid = named.uid, .common = qp->common};
+  }
+  const QpNumbers numbers{request.adopt(std::move(qp)), out->number};
   mlx5_ib_create_qp_resp response{};
   response.bfreg_index = 1u << 31;  // the UAR page is the program's own choice
   response.ece_options = out->ece;
@@ -625,7 +637,7 @@ std::uint32_t access_of(const prm::Qpc& qpc) {
 ib_uverbs_query_qp_resp attributes_of(Qp& qp, const prm::Qpc& qpc) {
   ib_uverbs_query_qp_resp r{};
   if (qp.qp_type != IB_UVERBS_QPT_UD) {
-    r.dest = destination_of(qpc.primary_address_path, qp.port);
+    r.dest = destination_of(qpc.primary_address_path, qp.common->port);
     r.alt_dest = destination_of(qpc.secondary_address_path, qpc.secondary_address_path.vhca_port_num);
   }
   r.max_recv_wr = qp.rq_entries;
@@ -636,14 +648,14 @@ ib_uverbs_query_qp_resp attributes_of(Qp& qp, const prm::Qpc& qpc) {
   r.dest_qp_num = qpc.remote_qpn;
   r.qp_access_flags = access_of(qpc);
   r.pkey_index = qpc.primary_address_path.pkey_index;
-  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.state);
+  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.common->state);
   r.path_mtu = qpc.mtu;
   r.path_mig_state = qpc.pm_state == prm::kPathMigrated ? 0 : 1;
   r.sq_draining = qpc.state == prm::QpcState::kSqDraining ? 1 : 0;
   r.max_rd_atomic = static_cast<std::uint8_t>(1 << qpc.log_sra_max);
   r.max_dest_rd_atomic = static_cast<std::uint8_t>(1 << qpc.log_rra_max);
   r.min_rnr_timer = qpc.min_rnr_nak;
-  r.port_num = qp.port;
+  r.port_num = qp.common->port;
   r.timeout = qpc.primary_address_path.ack_timeout;
   r.retry_cnt = qpc.retry_count;
   r.rnr_retry = qpc.rnr_retry;
@@ -660,8 +672,8 @@ ib_uverbs_query_qp_resp attributes_of_raw(const Qp& qp) {
   ib_uverbs_query_qp_resp r{};
   r.max_recv_wr = qp.rq_entries;
   r.max_recv_sge = qp.rq_max_sge;
-  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.state);
-  r.port_num = qp.port;
+  r.qp_state = r.cur_qp_state = static_cast<std::uint8_t>(qp.common->state);
+  r.port_num = qp.common->port;
   r.sq_sig_all = qp.signal_all ? 1 : 0;
   return r;
 }
@@ -696,6 +708,32 @@ int create_qp(Request& request) {
   int error = request.put_handle(UVERBS_ATTR_CREATE_QP_HANDLE, numbers->handle);
   error = error != 0 ? error : request.put_value(UVERBS_ATTR_CREATE_QP_RESP_CAP, asked.cap);
   return error != 0 ? error : request.put_value(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, numbers->qpn);
+}
+
+// Another opening of an XRC target, which lives until all are destroyed.
+int open_qp(Request& request) {
+  ib_uverbs_open_qp asked{};
+  if (const int error = request.get_core(asked); error != 0) {
+    return error;
+  }
+  Xrcd* const xrcd = request.file().find<Xrcd>(asked.pd_handle);
+  if (xrcd == nullptr || asked.qp_type != IB_UVERBS_QPT_XRC_TGT) {
+    return EINVAL;
+  }
+  const auto target = xrcd->domain->targets.find(asked.qpn);
+  auto common = target != xrcd->domain->targets.end() ? target->second.common.lock() : nullptr;
+  if (common == nullptr) {
+    return EINVAL;
+  }
+  auto qp = std::make_unique<Qp>(target->second.uid, asked.qpn);
+  qp->qp_type = IB_UVERBS_QPT_XRC_TGT;
+  qp->common = std::move(common);
+  qp->domain = xrcd->domain;
+  qp->event_tag = request.device().events().add(
+      EventSource::kQp, asked.qpn,
+      {.user_handle = asked.user_handle, .completions = nullptr, .asynchronous = request.file().default_async_file()});
+  qp->use(xrcd);
+  return request.put_core(CoreResponse{request.adopt(std::move(qp)), asked.qpn, {}, 0});
 }
 
 int write_create_qp(Request& request) {
@@ -761,7 +799,7 @@ int query_qp(Request& request) {
     return ENOSYS;
   }
   if (qp->qp_type == IB_UVERBS_QPT_RAW_PACKET) {
-    qp->state = state_of_raw_queues(request.firmware(), qp->uid, qp->raw, qp->state);
+    qp->common->state = state_of_raw_queues(request.firmware(), qp->uid, qp->raw, qp->common->state);
     return request.put_core(attributes_of_raw(*qp));
   }
   const prm::ObjectIn in{.header = {.opcode = prm::Opcode::kQueryQp, .uid = qp->uid}, .number = qp->number};
@@ -769,7 +807,7 @@ int query_qp(Request& request) {
   if (!out) {
     return out.error();
   }
-  qp->state = state_of(out->qpc.state);
+  qp->common->state = state_of(out->qpc.state);
   return request.put_core(attributes_of(*qp, out->qpc));
 }
 

@@ -123,9 +123,11 @@ std::expected<prm::AddressPath, int> path_of(Request& request, const ib_uverbs_q
   path.rmac = *mac;
   path.dscp = dest.traffic_class >> 2;
   path.eth_prio = dest.sl & 7;
-  // A flow's packets keep to one source port; the flow label names the flow if there is one.
-  const std::uint32_t entropy = path.flow_label != 0 ? path.flow_label : seed * 0x9e3779b1u >> 12;
-  path.udp_sport = static_cast<std::uint16_t>(kFirstSourcePort | ((entropy ^ entropy >> 14) & 0x3fff));
+  // A flow's packets keep to one source port; the flow label names the flow if there is one. RoCE v1 has no ports.
+  if (!RdmaDevice::is_roce_v1(dest.sgid_index)) {
+    const std::uint32_t entropy = path.flow_label != 0 ? path.flow_label : seed * 0x9e3779b1u >> 12;
+    path.udp_sport = static_cast<std::uint16_t>(kFirstSourcePort | ((entropy ^ entropy >> 14) & 0x3fff));
+  }
   path.vhca_port_num = dest.port_num;
   return path;
 }
@@ -139,7 +141,7 @@ int check_core(const Qp& qp, const ib_uverbs_modify_qp& m) {
   }
   if ((mask & kAttrAv) != 0) {
     const bool to_rtr = (mask & kAttrState) != 0 && m.qp_state == static_cast<std::uint8_t>(State::kRtr);
-    if (bad_port(m.dest.port_num) || (to_rtr && m.dest.port_num != qp.port)) {
+    if (bad_port(m.dest.port_num) || (to_rtr && m.dest.port_num != qp.common->port)) {
       return EINVAL;
     }
   }
@@ -170,8 +172,9 @@ std::uint8_t log_of(std::uint8_t count) {
 
 // Remote rights: without reads and atomics outstanding, a responder only takes writes.
 void set_rights(prm::Qpc& qpc, const Qp& qp, const ib_uverbs_modify_qp& m) {
-  const std::uint8_t reads = (m.attr_mask & kAttrMaxDestRdAtomic) != 0 ? m.max_dest_rd_atomic : qp.max_dest_rd_atomic;
-  std::uint32_t access = (m.attr_mask & kAttrAccess) != 0 ? m.qp_access_flags : qp.access;
+  const std::uint8_t reads =
+      (m.attr_mask & kAttrMaxDestRdAtomic) != 0 ? m.max_dest_rd_atomic : qp.common->max_dest_rd_atomic;
+  std::uint32_t access = (m.attr_mask & kAttrAccess) != 0 ? m.qp_access_flags : qp.common->access;
   if (reads == 0) {
     access &= IB_UVERBS_ACCESS_REMOTE_WRITE;
   }
@@ -221,7 +224,7 @@ std::expected<prm::Qpc, int> context_of(Request& request, const Qp& qp, const ib
   qpc.remote_qpn = (mask & kAttrDestQpn) != 0 ? m.dest_qp_num : 0;
   qpc.primary_address_path.pkey_index = (mask & kAttrPkeyIndex) != 0 ? m.pkey_index : 0;
   qpc.primary_address_path.ack_timeout = (mask & kAttrTimeout) != 0 ? m.timeout & 31 : 0;
-  qpc.primary_address_path.vhca_port_num = (mask & kAttrPort) != 0 ? m.port_num : qp.port;
+  qpc.primary_address_path.vhca_port_num = (mask & kAttrPort) != 0 ? m.port_num : qp.common->port;
   qpc.rnr_retry = (mask & kAttrRnrRetry) != 0 ? m.rnr_retry & 7 : 0;
   qpc.retry_count = (mask & kAttrRetryCount) != 0 ? m.retry_cnt & 7 : 0;
   qpc.log_sra_max = (mask & kAttrMaxRdAtomic) != 0 ? log_of(m.max_rd_atomic) : 0;
@@ -234,10 +237,11 @@ std::expected<prm::Qpc, int> context_of(Request& request, const Qp& qp, const ib
 }
 
 void remember(Qp& qp, const ib_uverbs_modify_qp& m, State to) {
-  qp.state = to;
-  qp.access = (m.attr_mask & kAttrAccess) != 0 ? m.qp_access_flags : qp.access;
-  qp.max_dest_rd_atomic = (m.attr_mask & kAttrMaxDestRdAtomic) != 0 ? m.max_dest_rd_atomic : qp.max_dest_rd_atomic;
-  qp.port = (m.attr_mask & kAttrPort) != 0 ? m.port_num : qp.port;
+  qp.common->state = to;
+  qp.common->access = (m.attr_mask & kAttrAccess) != 0 ? m.qp_access_flags : qp.common->access;
+  qp.common->max_dest_rd_atomic =
+      (m.attr_mask & kAttrMaxDestRdAtomic) != 0 ? m.max_dest_rd_atomic : qp.common->max_dest_rd_atomic;
+  qp.common->port = (m.attr_mask & kAttrPort) != 0 ? m.port_num : qp.common->port;
 }
 
 int modify_raw(Request& request, Qp& qp, const ib_uverbs_modify_qp& m, State from, State to) {
@@ -298,7 +302,7 @@ int modify(Request& request, const ib_uverbs_modify_qp& m, std::uint32_t& ece, s
   if (qp->qp_type == kQptDct) {
     return modify_dct(request, *qp, m, ece, dctn);
   }
-  const State from = (m.attr_mask & kAttrCurrentState) != 0 ? State{m.cur_qp_state} : qp->state;
+  const State from = (m.attr_mask & kAttrCurrentState) != 0 ? State{m.cur_qp_state} : qp->common->state;
   const State to = (m.attr_mask & kAttrState) != 0 ? State{m.qp_state} : from;
   if (const int error = check_driver(request, *qp, m, from, to); error != 0) {
     return error;

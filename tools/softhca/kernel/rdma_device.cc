@@ -200,7 +200,12 @@ int RdmaDevice::bring_up() {
   }
   resources_ = std::move(*resources);
   flows_ = std::make_unique<FlowRules>(firmware_);
-  return set_gid(0, gid_of_ipv4(identity_.ipv4_address));
+  for (const std::uint32_t index : {kRoceV2Index, kRoceV1Index}) {
+    if (const int error = set_gid(index); error != 0) {
+      return error;
+    }
+  }
+  return 0;
 }
 
 int RdmaDevice::query_capabilities() {
@@ -307,24 +312,28 @@ std::expected<std::byte*, int> RdmaDevice::map_clock_info() {
   return clock_info_.map();
 }
 
-int RdmaDevice::set_gid(std::uint32_t index, const Gid& gid) {
-  Gid address = gid;
-  address[10] = address[11] = 0;
-  const prm::SetRoceAddressIn in{.header = {.opcode = prm::Opcode::kSetRoceAddress},
-                                 .roce_address_index = static_cast<std::uint16_t>(index),
-                                 .vhca_port_num = 0,
-                                 .roce_address = {.source_l3_address = address,
-                                                  .vlan_valid = false,
-                                                  .vlan_id = 0,
-                                                  .source_mac = mac_of_ipv4(identity_.ipv4_address),
-                                                  .roce_l3_type = prm::kRoceAddressIpv4,
-                                                  .roce_version = prm::kRoceAddressV2}};
+int RdmaDevice::set_gid(std::uint32_t index) {
+  Gid address = gid_of_ipv4(identity_.ipv4_address);
+  if (!is_roce_v1(index)) {
+    address[10] = address[11] = 0;
+  }
+  const prm::SetRoceAddressIn in{
+      .header = {.opcode = prm::Opcode::kSetRoceAddress},
+      .roce_address_index = static_cast<std::uint16_t>(index),
+      .vhca_port_num = 0,
+      .roce_address = {.source_l3_address = address,
+                       .vlan_valid = false,
+                       .vlan_id = 0,
+                       .source_mac = mac_of_ipv4(identity_.ipv4_address),
+                       .roce_l3_type = prm::kRoceAddressIpv4,
+                       .roce_version = is_roce_v1(index) ? prm::kRoceAddressV1 : prm::kRoceAddressV2}};
   const auto out = command<prm::ObjectOut>(firmware_, in);
   return out ? 0 : out.error();
 }
 
 std::optional<Gid> RdmaDevice::gid(std::uint32_t index) const {
-  return index == 0 ? std::optional(gid_of_ipv4(identity_.ipv4_address)) : std::nullopt;
+  return index == kRoceV2Index || index == kRoceV1Index ? std::optional(gid_of_ipv4(identity_.ipv4_address))
+                                                        : std::nullopt;
 }
 
 std::expected<std::string, int> RdmaDevice::attribute(std::string_view path) const {
@@ -366,7 +375,8 @@ std::expected<std::string, int> RdmaDevice::attribute(std::string_view path) con
   }
   // An index without a GID has these files too, but reading them fails.
   if (const auto index = index_after(path, "ports/1/gid_attrs/types/"); index && *index < gid_table_entries_) {
-    return gid(*index) ? std::expected<std::string, int>("RoCE v2") : std::unexpected(EINVAL);
+    return gid(*index) ? std::expected<std::string, int>(is_roce_v1(*index) ? "IB/RoCE v1" : "RoCE v2")
+                       : std::unexpected(EINVAL);
   }
   if (const auto index = index_after(path, "ports/1/gid_attrs/ndevs/"); index && *index < gid_table_entries_) {
     return gid(*index) ? std::expected<std::string, int>("lo") : std::unexpected(EINVAL);

@@ -78,6 +78,14 @@ bool is_multicast(const Gid& gid);
 // The Ethernet address that stands for a RoCE peer or group; none if the GID has no route from here.
 std::optional<std::array<std::uint8_t, 6>> mac_of_gid(const Gid& gid);
 
+struct QpCommon;
+
+// An XRC target that others may open by its number.
+struct XrcTarget {
+  std::uint16_t uid = 0;  // DEVX user that made it
+  std::weak_ptr<QpCommon> common;
+};
+
 // An XRC domain on the device; freed with the last that has it open.
 struct XrcDomain {
   XrcDomain(Firmware& device_firmware, std::uint32_t xrcdn) : firmware(device_firmware), number(xrcdn) {}
@@ -87,6 +95,7 @@ struct XrcDomain {
 
   Firmware& firmware;
   const std::uint32_t number;
+  std::map<std::uint32_t, XrcTarget> targets;  // by QPN
 };
 
 class RdmaDevice {
@@ -104,8 +113,10 @@ class RdmaDevice {
   // Key that gathers zeros and scatters into nothing; 0 if the device has none.
   std::uint32_t dump_fill_mkey() const { return dump_fill_mkey_; }
 
-  // The port's GID (RoCE v2), none for an empty index.
+  // The port's GID, none for an empty index. The port has one address, as a GID of RoCE v2 first: programs that take
+  // index 0 send packets that others understand (wire/packet.h on RoCE v1).
   std::optional<Gid> gid(std::uint32_t index) const;
+  static bool is_roce_v1(std::uint32_t index) { return index == kRoceV1Index; }
 
   // Text of a sysfs attribute of the device ("ports/1/gids/0"); ENOENT or what reading the real one gives.
   std::expected<std::string, int> attribute(std::string_view path) const;
@@ -131,12 +142,14 @@ class RdmaDevice {
   std::uint8_t next_mkey_variant() { return mkey_variant_++; }
 
  private:
+  static constexpr std::uint32_t kRoceV2Index = 0, kRoceV1Index = 1;
+
   RdmaDevice(Firmware& firmware, const Identity& identity);
   int bring_up();
   int query_capabilities();
   int query_raw_packets();
   int query_ordering(const umlx5::wqe::prm::GeneralCapabilities& general);
-  int set_gid(std::uint32_t index, const Gid& gid);
+  int set_gid(std::uint32_t index);
 
   Firmware& firmware_;
   Identity identity_;

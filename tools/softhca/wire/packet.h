@@ -4,6 +4,10 @@
 // annex A14 (XRC). How a ConnectX carries its dynamically connected transport is not published; Dceth below is this
 // device's own, under opcodes that the specification leaves to manufacturers. So is Feth: an Ethernet frame of a raw
 // packet queue is the payload of one "frame SEND_ONLY" packet to the address that its destination MAC stands for.
+//
+// RoCE v1, which is an Ethernet frame of its own type and not IP, has no framing here: what is sent from a GID of
+// RoCE v1 travels in the same packets, and its receiver cannot tell it from RoCE v2.
+//
 // Everything on the wire is big-endian; the members here are host-order values. All functions are thread-safe.
 #pragma once
 

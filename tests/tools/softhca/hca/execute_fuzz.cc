@@ -44,25 +44,25 @@ class Input {
 };
 
 // Kinds of objects; SRQs of all sorts share their numbers.
-enum Kind { kUctx, kPd, kXrcd, kDomain, kUar, kMkey, kEq, kCq, kSrq, kQp, kKinds };
+enum Kind { kUctx, kPd, kXrcd, kDomain, kUar, kMkey, kEq, kCq, kSrq, kQp, kUmem, kCounter, kKinds };
 
 struct Creator {
   std::uint32_t opcode;
   Kind kind;
 };
-constexpr Creator kCreators[] = {{0xa04, kUctx}, {0x800, kPd},   {0x80e, kXrcd}, {0x816, kDomain},
-                                 {0x802, kUar},  {0x200, kMkey}, {0x301, kEq},   {0x400, kCq},
-                                 {0x700, kSrq},  {0x705, kSrq},  {0x90c, kSrq},  {0x500, kQp}};
-constexpr Creator kDestroyers[] = {{0xa06, kUctx}, {0x801, kPd},   {0x80f, kXrcd}, {0x817, kDomain},
-                                   {0x803, kUar},  {0x202, kMkey}, {0x302, kEq},   {0x401, kCq},
-                                   {0x701, kSrq},  {0x706, kSrq},  {0x90e, kSrq},  {0x501, kQp}};
+constexpr Creator kCreators[] = {{0xa04, kUctx}, {0x800, kPd}, {0x80e, kXrcd}, {0x816, kDomain}, {0x802, kUar},
+                                 {0x200, kMkey}, {0x301, kEq}, {0x400, kCq},   {0x700, kSrq},    {0x705, kSrq},
+                                 {0x90c, kSrq},  {0x500, kQp}, {0xa08, kUmem}, {0x939, kCounter}};
+constexpr Creator kDestroyers[] = {{0xa06, kUctx}, {0x801, kPd}, {0x80f, kXrcd}, {0x817, kDomain}, {0x803, kUar},
+                                   {0x202, kMkey}, {0x302, kEq}, {0x401, kCq},   {0x701, kSrq},    {0x706, kSrq},
+                                   {0x90e, kSrq},  {0x501, kQp}, {0xa0a, kUmem}, {0x93a, kCounter}};
 // Commands on an object that is there.
-constexpr Creator kOthers[] = {{0x201, kMkey}, {0x303, kEq},  {0x402, kCq},  {0x403, kCq},  {0x702, kSrq},
-                               {0x703, kSrq},  {0x707, kSrq}, {0x708, kSrq}, {0x90d, kSrq}, {0x90f, kSrq},
-                               {0x50b, kQp},   {0x502, kQp},  {0x503, kQp},  {0x504, kQp},  {0x505, kQp},
-                               {0x506, kQp},   {0x507, kQp},  {0x50a, kQp},  {0x50c, kQp},  {0x50e, kQp},
-                               {0x100, kPd},   {0x101, kPd},  {0x203, kPd},  {0x760, kPd},  {0x761, kPd},
-                               {0x10d, kPd},   {0x806, kQp},  {0x807, kQp},  {0x205, kPd},  {0x206, kPd}};
+constexpr Creator kOthers[] = {
+    {0x201, kMkey},    {0x303, kEq},  {0x402, kCq},  {0x403, kCq}, {0x702, kSrq}, {0x703, kSrq}, {0x707, kSrq},
+    {0x708, kSrq},     {0x90d, kSrq}, {0x90f, kSrq}, {0x50b, kQp}, {0x502, kQp},  {0x503, kQp},  {0x504, kQp},
+    {0x505, kQp},      {0x506, kQp},  {0x507, kQp},  {0x50a, kQp}, {0x50c, kQp},  {0x50e, kQp},  {0x100, kPd},
+    {0x101, kPd},      {0x203, kPd},  {0x760, kPd},  {0x761, kPd}, {0x10d, kPd},  {0x770, kPd},  {0x773, kPd},
+    {0x93b, kCounter}, {0x806, kQp},  {0x807, kQp},  {0x205, kPd}, {0x206, kPd}};
 
 // Few numbers of everything, so that they run out.
 Profile small_profile() {
@@ -168,6 +168,14 @@ class Run {
     return *std::next(there.begin(), choice % static_cast<std::ptrdiff_t>(there.size()));
   }
 
+  // Where a mailbox names the record's umem and the place in it, and the buffer's place and umem.
+  void put_into_umems(Words& words, const std::array<std::size_t, 4>& at) {
+    words.insert(words.end(), {{at[0], some_number(kUmem)},
+                               {at[1], input_.byte() * 8u},
+                               {at[2], input_.byte() * 64u},
+                               {at[3], some_number(kUmem)}});
+  }
+
   Words words_for(std::uint32_t opcode) {
     const std::uint64_t record = page_address(7) + input_.byte() * 8u;
     switch (opcode) {
@@ -175,8 +183,15 @@ class Run {
         return HcaRig::mkey_words(some_number(kPd), page_address(input_.byte()) + input_.byte(), input_.byte() * 16);
       case 0x301:
         return HcaRig::eq_words(some_number(kUar), input_.byte() % 8, ~std::uint64_t{0});
-      case 0x400:
-        return HcaRig::cq_words(some_number(kUar), some_number(kEq), input_.byte() % 8, record, input_.byte() % 2);
+      case 0x400: {
+        Words words =
+            HcaRig::cq_words(some_number(kUar), some_number(kEq), input_.byte() % 8, record, input_.byte() % 2);
+        if (input_.byte() % 2 != 0) {
+          put_into_umems(words, {0x14, 0x4c, 0x54, 0x58});
+          words.insert(words.end(), {{0x10, 1u << 25}, {0x48, 0}, {0x5c, 1u << 31}});
+        }
+        return words;
+      }
       case 0x500: {
         Words words = HcaRig::qp_words(some_number(kPd), some_number(kUar), some_number(kCq), record);
         words.emplace_back(0x18, input_.byte() % 4u << 16);
@@ -184,8 +199,20 @@ class Run {
           words.emplace_back(0xc4, 1u << 24 | some_number(kSrq));
         }
         words.emplace_back(0xb0, some_number(kXrcd));
+        if (input_.byte() % 2 != 0) {
+          put_into_umems(words, {0xfc, 0xbc, 0x104, 0x108});
+          words.insert(words.end(), {{0xe8, 1u << 28}, {0xb8, 0}, {0x10c, 1u << 31}});
+        }
         return words;
       }
+      case 0xa08:
+        return {{0, opcode << 16 | (some_number(kUctx) & 0xffff)},
+                {0x24, input_.byte() * 64u},
+                {0x2c, input_.byte() % 6u},
+                {0x34, HcaRig::low(page_address(input_.byte())) | 3},
+                {0x30, HcaRig::high(page_address(0))},
+                {0x38, HcaRig::high(page_address(0))},
+                {0x3c, HcaRig::low(page_address(input_.byte())) | 3}};
       case 0x700:
         return HcaRig::srq_words(some_number(kPd), record);
       case 0x705: {
@@ -239,6 +266,9 @@ class Run {
         in.insert(in.end(), page.begin(), page.end());
         break;
       }
+      case 0x93b:
+        put<std::uint32_t>(in, 0x1c, some_number(known.kind));
+        break;
       case 0x100:
         put<std::uint32_t>(in, 4, input_.byte());
         put<std::uint32_t>(in, 8, 0);
@@ -293,7 +323,7 @@ class Run {
 
   // Whatever the input has done, everything can be taken down in the right order.
   void drop_everything() {
-    constexpr unsigned kOrder[] = {11, 8, 9, 10, 7, 6, 5, 4, 3, 2, 1, 0};
+    constexpr unsigned kOrder[] = {11, 8, 9, 10, 7, 6, 5, 12, 13, 4, 3, 2, 1, 0};
     for (const unsigned i : kOrder) {
       const Creator& destroyer = kDestroyers[i];
       const std::set<std::uint32_t> there = live_[destroyer.kind];

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -30,7 +31,7 @@ std::uint64_t read_one(int fd, std::size_t expected_bytes) {
 }
 
 TEST(EventFile, GivesOneRecordToEachRead) {
-  const auto channel = EventFile::open(8).value();
+  const auto channel = EventFile::open(UVERBS_OBJECT_COMP_CHANNEL, 8).value();
   EXPECT_FALSE(readable(channel->fd()));
   EXPECT_TRUE(channel->push(1, record(11)));
   EXPECT_TRUE(channel->push(1, record(12)));
@@ -42,7 +43,7 @@ TEST(EventFile, GivesOneRecordToEachRead) {
 }
 
 TEST(EventFile, TakesBackWhatWasNotRead) {
-  const auto file = EventFile::open(16).value();
+  const auto file = EventFile::open(UVERBS_OBJECT_ASYNC_EVENT, 16).value();
   for (std::uint64_t i = 0; i < 6; ++i) {
     file->push(i % 2, record(i));
   }
@@ -57,7 +58,7 @@ TEST(EventFile, TakesBackWhatWasNotRead) {
 }
 
 TEST(EventFile, KeepsWhatTheDescriptorCannotHold) {
-  const auto channel = EventFile::open(8).value();
+  const auto channel = EventFile::open(UVERBS_OBJECT_COMP_CHANNEL, 8).value();
   constexpr std::uint64_t kCount = 5000;
   for (std::uint64_t i = 0; i < kCount; ++i) {
     ASSERT_TRUE(channel->push(7, record(i)));
@@ -72,7 +73,7 @@ TEST(EventFile, KeepsWhatTheDescriptorCannotHold) {
 }
 
 TEST(EventFile, OutlivesTheReader) {
-  const auto channel = EventFile::open(8).value();
+  const auto channel = EventFile::open(UVERBS_OBJECT_COMP_CHANNEL, 8).value();
   EXPECT_TRUE(channel->push(1, record(1)));
   EXPECT_TRUE(channel->still_open());
   ::close(channel->fd());

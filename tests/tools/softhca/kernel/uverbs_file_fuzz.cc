@@ -14,9 +14,25 @@
 namespace softhca::kernel {
 namespace {
 
-constexpr std::uint16_t kObjects[] = {UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD, UVERBS_OBJECT_CQ, UVERBS_OBJECT_QP,
-                                      UVERBS_OBJECT_SRQ,    UVERBS_OBJECT_MR, UVERBS_OBJECT_AH, MLX5_IB_OBJECT_DEVX,
-                                      MLX5_IB_OBJECT_UAR,   UVERBS_OBJECT_DM};
+// CREATE_CQ, CREATE_QP, CREATE_MKEY, CREATE_SRQ, CREATE_XRC_SRQ, CREATE_RMP, CREATE_SQ, CREATE_RQ, CREATE_TIR,
+// ALLOC_FLOW_COUNTER and what asks about them.
+constexpr std::uint16_t kOpcodes[] = {0x400, 0x500, 0x200, 0x700, 0x705, 0x90c, 0x904, 0x908, 0x900,
+                                      0x939, 0x402, 0x50b, 0x403, 0x502, 0x507, 0x93b, 0x801, 0x100};
+
+constexpr std::uint16_t kObjects[] = {UVERBS_OBJECT_DEVICE,
+                                      UVERBS_OBJECT_PD,
+                                      UVERBS_OBJECT_CQ,
+                                      UVERBS_OBJECT_QP,
+                                      UVERBS_OBJECT_SRQ,
+                                      UVERBS_OBJECT_MR,
+                                      UVERBS_OBJECT_AH,
+                                      MLX5_IB_OBJECT_DEVX,
+                                      MLX5_IB_OBJECT_UAR,
+                                      UVERBS_OBJECT_DM,
+                                      MLX5_IB_OBJECT_DEVX_UMEM,
+                                      MLX5_IB_OBJECT_DEVX_OBJ,
+                                      MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD,
+                                      UVERBS_OBJECT_XRCD};
 
 class Input {
  public:
@@ -92,6 +108,46 @@ void random_write(Input& input, UverbsFile& file, std::span<std::byte> scratch) 
   file.write(address_of(message.data()), bytes);
 }
 
+// A command of the device's, with most of its mailbox zeros and umems of small numbers, by one of DEVX's methods.
+void random_command(Input& input, UverbsFile& file) {
+  std::array<std::uint32_t, 0x130 / 4> in{};
+  std::array<std::uint32_t, 0x130 / 4> out{};
+  in[0] = __builtin_bswap32(std::uint32_t{kOpcodes[input.byte() % std::size(kOpcodes)]} << 16);
+  for (int i = input.byte() % 12; i > 0; --i) {
+    const std::size_t at = input.byte() % in.size();
+    in[at] = __builtin_bswap32(input.byte() % 4 == 0 ? static_cast<std::uint32_t>(input.word()) : input.byte());
+  }
+  const std::uint32_t handle = input.byte() % 16;
+  switch (input.byte() % 4) {
+    case 0:
+      Ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE)
+          .handle(MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE)
+          .in(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, in)
+          .out(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, out)
+          .run(file);
+      return;
+    case 1:
+      Ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY)
+          .handle(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, handle)
+          .in(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, in)
+          .out(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, out)
+          .run(file);
+      return;
+    case 2:
+      Ioctl(MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY)
+          .handle(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, handle)
+          .in(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, in)
+          .out(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, out)
+          .run(file);
+      return;
+    default:
+      Ioctl(MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER)
+          .in(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, in)
+          .out(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, out)
+          .run(file);
+  }
+}
+
 // Descriptors that requests opened: everything from the lowest free number on.
 void close_from(int first) { ::close_range(static_cast<unsigned>(first), ~0u, 0); }
 
@@ -110,6 +166,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::array<std::uint32_t, 3> mr{};
     SoftKernel::QpAnswer qp;
     kernel->alloc_pd(pd, pdn);
+    std::uint32_t umem_id = 0;
+    const std::uint64_t umem = address_of(kernel->memory) + 8 * 4096, umem_bytes = 4 * 4096;
+    Ioctl(MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG)
+        .handle(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE)
+        .in(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR, umem)
+        .in(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN, umem_bytes)
+        .in(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS, std::uint32_t{IB_UVERBS_ACCESS_LOCAL_WRITE})
+        .out(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, umem_id)
+        .run(*kernel->file);
     kernel->reg_mr(pd, address_of(kernel->memory), 4096, 7, mr);
     kernel->alloc_uar(uar_handle, uar, offset);
     kernel->create_cq(63, kernel->cq_driver(uar), cq, cqe);
@@ -119,8 +184,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (int requests = 0; requests < 32 && !input.empty(); ++requests) {
     // The requests may overwrite their own memory, but nothing else: addresses point into this part.
     const std::span<std::byte> scratch(kernel->memory + 16 * 4096, 16 * 4096);
-    if (input.byte() % 2 == 0) {
+    const std::uint8_t kind = input.byte() % 3;
+    if (kind == 0) {
       random_ioctl(input, *kernel->file, scratch);
+    } else if (kind == 1) {
+      random_command(input, *kernel->file);
     } else {
       random_write(input, *kernel->file, scratch);
     }

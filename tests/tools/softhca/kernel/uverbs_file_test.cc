@@ -235,8 +235,13 @@ TEST_F(UverbsFileTest, GidIsTheAddressMapped) {
   const std::array<std::uint8_t, 16> expected{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 77};
   EXPECT_EQ(std::memcmp(entry.gid, expected.data(), 16), 0);
   EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IB_UVERBS_GID_TYPE_ROCE_V2));
-  EXPECT_EQ(query(1), ENODATA);
+  ASSERT_EQ(query(1), 0);
+  EXPECT_EQ(std::memcmp(entry.gid, expected.data(), 16), 0);
+  EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IB_UVERBS_GID_TYPE_ROCE_V1));
+  EXPECT_EQ(query(2), ENODATA);
   EXPECT_EQ(query(5000), EINVAL);
+  EXPECT_EQ(device->attribute("ports/1/gid_attrs/types/1").value(), "IB/RoCE v1");
+  EXPECT_EQ(device->attribute("ports/1/gid_attrs/types/2").error(), EINVAL);
   EXPECT_EQ(device->attribute("ports/1/gids/0").value(), "0000:0000:0000:0000:0000:ffff:7f00:004d");
   EXPECT_EQ(device->attribute("ports/1/gid_attrs/types/0").value(), "RoCE v2");
   EXPECT_EQ(device->attribute("fw_ver").value(), "22.41.1000");

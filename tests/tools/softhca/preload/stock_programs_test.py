@@ -94,7 +94,7 @@ class StockPrograms(unittest.TestCase):
         done = subprocess.run(["/usr/bin/python3", "tests/tools/softhca/preload/read_counters.py"], env=self.environment(),
                               stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT_S)
         # A datagram is IP 20, UDP 8, BTH 12, DETH 8, data 100, ICRC 4: 38 words of 4 bytes.
-        self.assertEqual(done.stdout.splitlines(), ["0 0 0 0 0 0", "10 10 380 380 0 0"])
+        self.assertEqual(done.stdout.splitlines(), ["0 0 0 0 0 0 0", "10 10 380 380 0 0 0"])
 
     def test_ucx(self):
         self.assertIn("Final:", self.pair("ucx_perftest", "-t", "tag_lat", "-n", "100", "-w", "5", "-s", "64"))
