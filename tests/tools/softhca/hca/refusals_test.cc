@@ -50,8 +50,8 @@ TEST_F(RefusalsTest, CreateCq) {
               {"collapsed", {{0x10, 1u << 20}}, kBadParam, Syndrome::kCqCollapsed},
               {"APU", {{0x10, 1u << 24}}, kBadParam, Syndrome::kCqApu},
               {"moderation", {{0x20, 16u << 16 | 8}}, kBadParam, Syndrome::kCqModeration},
-              {"record in umem", {{0x10, 1u << 25}}, kBadParam, Syndrome::kUmemUnsupported},
-              {"buffer in umem", {{0x5c, 1u << 31}}, kBadParam, Syndrome::kUmemUnsupported},
+              {"record in umem", {{0x10, 1u << 25}}, kBadRes, Syndrome::kNoSuchUmem},
+              {"buffer in umem", {{0x5c, 1u << 31}}, kBadRes, Syndrome::kNoSuchUmem},
               {"record", {{0x4c, low(record(2)) + 4}}, kBadParam, Syndrome::kDoorbellRecordMisaligned},
               {"UAR", {{0x1c, 2u << 24 | 99}}, kBadRes, Syndrome::kNoSuchUar},
               {"EQ", {{0x24, 63}}, kBadRes, Syndrome::kNoSuchEq},
@@ -113,7 +113,7 @@ TEST_F(RefusalsTest, CreateMkey) {
               {"by a name never used", {{8, 5}}, kBadIndex, Syndrome::kMkeyByName},
               {"keys, more than declared", {{0x10, 2u << 8}, {0x44, 0}}, kBadParam, Syndrome::kMkeyTranslations},
               {"keys, list ends", {{0x10, 2u << 8}, {0x60, 2}}, kBadInputLength, Syndrome::kPageListTooShort},
-              {"umem", {{0xc, 1u << 30}}, kBadParam, Syndrome::kUmemUnsupported},
+              {"umem", {{0xc, 1u << 30}}, kBadRes, Syndrome::kNoSuchUmem},
               {"signature", {{0x1c, 1u << 30 | pd}}, kBadParam, Syndrome::kMkeyBsf},
               {"whole space by pages", {{0x1c, 1u << 31 | pd}}, kBadParam, Syndrome::kMkeyLength},
               {"no length", {{0x2c, 0}}, kBadParam, Syndrome::kMkeyLength},
@@ -189,7 +189,7 @@ TEST_F(RefusalsTest, CreateQp) {
               {"ECE", {{0x14, 1}}, kBadParam, Syndrome::kQpEce},
               {"signature", {{0x1c, 1u << 31 | pd}}, kBadParam, Syndrome::kQpSignature},
               {"cross-channel", {{0xa8, 1}}, kBadParam, Syndrome::kQpCrossChannel},
-              {"umem", {{0x10c, 1u << 31}}, kBadParam, Syndrome::kUmemUnsupported},
+              {"umem", {{0x10c, 1u << 31}}, kBadRes, Syndrome::kNoSuchUmem},
               {"no queue", {{0x20, 1u << 15}, {0xc4, 3u << 24}}, kBadParam, Syndrome::kQpNoQueue},
               {"RQ type", {{0xc4, 5u << 24}}, kBadParam, Syndrome::kQpRqType},
               {"RQ stride", {{0x20, 2u << 19 | 6u << 16 | 4u << 11}}, kExceedsLimit, Syndrome::kQpRqStride},
@@ -233,7 +233,7 @@ TEST_F(RefusalsTest, ModifyQp) {
 TEST_F(RefusalsTest, GidTable) {
   expect("index", {{0, 0x0761u << 16}, {8, 256u << 16}, {0x1c, 1}, {0x28, 2}}, {0}, kBadIndex,
          Syndrome::kGidTableIndex);
-  expect("version 1", {{0, 0x0761u << 16}, {0x1c, 1}, {0x28, 0}}, {0}, kBadParam, Syndrome::kGidType);
+  expect("version 1.5", {{0, 0x0761u << 16}, {0x1c, 1}, {0x28, 1}}, {0}, kBadParam, Syndrome::kGidType);
 }
 
 TEST_F(RefusalsTest, NumbersRunOut) {
