@@ -87,6 +87,7 @@ struct QueueMemory {
   bool in_umem = false;
   std::uint32_t umem_id = 0;
   std::uint64_t umem_offset = 0;  // bytes
+  bool is_written = false;        // by the device, which reads what is no completion queue
 };
 // The same of a doorbell record: an address, or an offset into a umem.
 struct RecordMemory {

@@ -64,7 +64,8 @@ Refusal take_buffer(Device& device, const Request& request, const In& in, Cq& cq
                             .page_offset = in.cqc.page_offset,
                             .in_umem = in.cq_umem_valid,
                             .umem_id = in.cq_umem_id,
-                            .umem_offset = in.cq_umem_offset},
+                            .umem_offset = in.cq_umem_offset,
+                            .is_written = true},
                            std::uint64_t{cq.cqe_bytes} << cq.log_entries, cq.pages, cq.buffer_umem);
 }
 

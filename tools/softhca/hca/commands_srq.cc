@@ -251,11 +251,13 @@ Refusal create_rmp(Device& device, const Request& request) {
   if (context.state != prm::kRmpReady) {
     return bad_parameter(Syndrome::kRmpState);
   }
-  if (wq.wq_type != prm::WqType::kLinkedList || context.basic_cyclic_rcv_wqe) {
+  const bool cyclic = wq.wq_type == prm::WqType::kCyclic;
+  if ((wq.wq_type != prm::WqType::kLinkedList && !cyclic) || context.basic_cyclic_rcv_wqe) {
     return bad_parameter(Syndrome::kSrqType);
   }
   auto srq = std::make_unique<Srq>();
   srq->kind = SrqKind::kRmp;
+  srq->cyclic = cyclic;
   return create(device, request,
                 {.log_entries = wq.log_wq_sz,
                  .log_wqe_bytes = wq.log_wq_stride,
@@ -290,6 +292,7 @@ Refusal query_rmp(Device& device, const Request& request) {
   }
   prm::QueryRmpOut out;
   out.rmpc.state = prm::kRmpReady;
+  out.rmpc.wq.wq_type = srq->cyclic ? prm::WqType::kCyclic : prm::WqType::kLinkedList;
   out.rmpc.wq.pd = srq->pdn;
   out.rmpc.wq.lwm = srq->limit;
   out.rmpc.wq.page_offset = page_offset(*srq);

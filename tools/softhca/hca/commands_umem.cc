@@ -31,7 +31,7 @@ Refusal take_entries(const Request& request, std::uint64_t count, Umem& umem) {
   return {};
 }
 
-Refusal find_umem(Device& device, const Request& request, std::uint32_t number, Umem*& umem, bool writable = true) {
+Refusal find_umem(Device& device, const Request& request, std::uint32_t number, Umem*& umem, bool writable) {
   if (const Refusal refusal = find(request, device.umems, number, Syndrome::kNoSuchUmem, umem)) {
     return refusal;
   }
@@ -93,7 +93,7 @@ Refusal take_queue_memory(Device& device, const Request& request, const QueueMem
     return take_pages(request, memory.log_page_size, memory.page_offset, bytes, pages);
   }
   Umem* umem = nullptr;
-  if (const Refusal refusal = find_umem(device, request, memory.umem_id, umem)) {
+  if (const Refusal refusal = find_umem(device, request, memory.umem_id, umem, memory.is_written)) {
     return refusal;
   }
   if (!contains(*umem, memory.umem_offset, bytes)) {
@@ -122,7 +122,7 @@ Refusal take_doorbell_record(Device& device, const Request& request, const Recor
     return memory.address % record_bytes == 0 ? Refusal{} : bad_parameter(Syndrome::kDoorbellRecordMisaligned);
   }
   Umem* umem = nullptr;
-  if (const Refusal refusal = find_umem(device, request, memory.umem_id, umem)) {
+  if (const Refusal refusal = find_umem(device, request, memory.umem_id, umem, false)) {
     return refusal;
   }
   if (!contains(*umem, memory.address, record_bytes)) {

@@ -102,6 +102,7 @@ struct Srq {
   std::uint16_t head = 0;      // next WQE index to hand out, along the next-WQE links
   std::uint16_t consumed = 0;  // free-running count of WQEs handed out
   std::uint16_t limit = 0;     // limit event threshold, 0: not armed
+  bool cyclic = false;         // WQEs follow one another by their places, whatever their links say
   bool reserved_lkey = false;  // the reserved lkey is valid in its WQEs
   SrqKind kind = SrqKind::kBasic;
   std::uint32_t xrcd = 0;

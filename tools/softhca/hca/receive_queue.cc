@@ -64,7 +64,7 @@ bool take_shared(Link& link, Srq& srq, ReceiveWqe& wqe) {
   wqe.pdn = srq.pdn;
   std::uint16_t next = static_cast<std::uint16_t>(srq.head + 1);
   read_wqe(link, srq.pages, std::uint64_t{srq.head} * srq.wqe_bytes, srq.wqe_bytes, ReceivePrefix::kSrqNext,
-           srq.reserved_lkey, wqe, &next);
+           srq.reserved_lkey, wqe, srq.cyclic ? nullptr : &next);
   srq.head = static_cast<std::uint16_t>(next & ((1u << srq.log_entries) - 1));
   ++srq.consumed;
   if (srq.limit != 0 && count - 1 < srq.limit) {

@@ -69,7 +69,7 @@ class EventHub {
   EventCounts remove(EventSource source, std::uint32_t number, std::uint64_t tag = 0);
 
   void subscribe(DevxSubscription subscription);
-  // Forgets what was asked of an object, or all that goes to a file that is closed.
+  // Forgets what was asked of an object. What goes to a file that the program has closed is dropped.
   void unsubscribe(EventSource source, std::uint32_t number);
 
   // Ports' events go to every file added here.

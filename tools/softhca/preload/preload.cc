@@ -315,6 +315,15 @@ UMLX5_WITH_PATH(int, scandir,
                  int (*compare)(const struct dirent**, const struct dirent**)),
                 UMLX5_PATH, list, filter, compare)
 
+// And what _FORTIFY_SOURCE makes of those with a buffer.
+UMLX5_INTERPOSED ssize_t __readlink_chk(const char* path, char* out, size_t bytes, size_t) {
+  return readlink(path, out, bytes);
+}
+UMLX5_INTERPOSED ssize_t __readlinkat_chk(int directory, const char* path, char* out, size_t bytes, size_t) {
+  return readlinkat(directory, path, out, bytes);
+}
+UMLX5_INTERPOSED char* __realpath_chk(const char* path, char* out, size_t) { return realpath(path, out); }
+
 UMLX5_INTERPOSED int ioctl(int fd, unsigned long request, ...) {
   va_list arguments;
   va_start(arguments, request);

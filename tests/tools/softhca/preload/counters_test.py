@@ -17,7 +17,8 @@ TIME_LIMIT_S = 60
 
 
 def run(faults):
-    """Sends datagrams from a device to itself: its counters, and the sizes of the captured IP packets."""
+    """Sends datagrams from a device to itself: its counters, and the sizes of the IP packets that the wire carried. The
+    capture has each of them twice, as it leaves and as it arrives."""
     with tempfile.TemporaryDirectory() as folder:
         capture = os.path.join(folder, "capture.pcapng")
         environment = environment_with("tools/softhca/preload/libumlx5_preload.so")
@@ -28,7 +29,9 @@ def run(faults):
         counters = dict(zip(names, (int(value) for value in done.stdout.splitlines()[1].split())))
         lengths = subprocess.run(["tshark", "-n", "-r", capture, "-T", "fields", "-e", "ip.len"], stdout=subprocess.PIPE,
                                  text=True, timeout=TIME_LIMIT_S, check=True).stdout.split()
-    return counters, [int(length) for length in lengths]
+    if len(lengths) % 2 != 0 or len(set(lengths)) != 1:
+        raise AssertionError(f"{len(lengths)} packets of {set(lengths)} bytes")
+    return counters, [int(length) for length in lengths[::2]]
 
 
 class Counters(unittest.TestCase):
