@@ -121,6 +121,33 @@ TEST_F(UmemTest, HasPagesOfAUser) {
   EXPECT_EQ(run(0x38, {{0, 0xa08u << 16 | user}, {0x20, 31}, {0x2c, 1}}), kBadParam) << "pages of 2^43 bytes";
 }
 
+// Receives of several queue pairs, in memory that the device only reads: a list, or a ring (rmpc.wq.wq_type).
+TEST_F(UmemTest, ReceivesNeedNotBeWritable) {
+  ASSERT_EQ(create({page(), page()}, 0, kReadOnly), kOk);
+  const std::uint32_t umem = number();
+  const auto create_rmp = [&](std::uint32_t wq_type) {
+    return run(0x110, {{0, 0x90cu << 16},
+                       {0x20, 1u << 20},
+                       {0x50, wq_type << 28},
+                       {0x58, pd},
+                       {0x64, 4096},
+                       {0x70, 6u << 16 | 2},
+                       {0x74, 3u << 30},
+                       {0x78, umem},
+                       {0x7c, umem}});
+  };
+  for (const std::uint32_t wq_type : {0u, 1u}) {
+    ASSERT_EQ(create_rmp(wq_type), kOk);
+    const std::uint32_t rmpn = number();
+    EXPECT_EQ(run_on(0xa0a, umem), kBusy);
+    ASSERT_EQ(run_on(0x90f, rmpn), kOk);
+    EXPECT_EQ(get<std::uint32_t>(out, 0x50) >> 28, wq_type);
+    EXPECT_EQ(run_on(0x90e, rmpn), kOk);
+  }
+  EXPECT_EQ(create_rmp(2), kBadParam) << "striding";
+  EXPECT_EQ(run_on(0xa0a, umem), kOk);
+}
+
 // A memory key whose pages are a part of a umem (create_mkey_in.mkey_umem_valid).
 TEST_F(UmemTest, KeysLieInIt) {
   const std::uint32_t umem = made({page(), page()});
