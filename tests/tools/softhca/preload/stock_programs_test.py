@@ -29,13 +29,14 @@ class StockPrograms(unittest.TestCase):
         result.update(UCX_MEM_EVENTS="n", UCX_IB_REG_METHODS="direct", UCX_TLS="rc_verbs,ud_verbs:aux", UCX_NET_DEVICES="mlx5_0:1")
         return result
 
-    def pair(self, program, *arguments):
+    def pair(self, program, *arguments, **variables):
         port = free_port()
         command = [program, "-p", str(port), *arguments]
-        server = subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        environment = dict(self.environment(), **variables)
+        server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             wait_until_listening(port, server)
-            client = subprocess.run([*command, "127.0.0.1"], env=self.environment(), stdout=subprocess.PIPE,
+            client = subprocess.run([*command, "127.0.0.1"], env=environment, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT_S)
             output, _ = server.communicate(timeout=TIME_LIMIT_S)
         finally:
@@ -97,7 +98,12 @@ class StockPrograms(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines(), ["0 0 0 0 0 0 0", "10 10 380 380 0 0 0"])
 
     def test_ucx(self):
-        self.assertIn("Final:", self.pair("ucx_perftest", "-t", "tag_lat", "-n", "100", "-w", "5", "-s", "64"))
+        """Over the verbs, and over its own transports for mlx5, which make their queues by the device's commands."""
+        for transports in ("rc_verbs,ud_verbs:aux", "rc_mlx5,ud_mlx5:aux", "dc_mlx5,ud_mlx5:aux", "ud_mlx5"):
+            for test, *more in (("tag_lat", "-s", "64"), ("tag_bw", "-s", "65536")):
+                with self.subTest(transports, test=test):
+                    self.assertIn("Final:", self.pair("ucx_perftest", "-t", test, "-n", "100", "-w", "5", *more,
+                                                      UCX_TLS=transports))
 
 
 class ProgramsWithOwnLibraries(StockPrograms):
@@ -113,7 +119,7 @@ class ProgramsWithOwnLibraries(StockPrograms):
         done = subprocess.run(["ucx_info", "-d"], env=self.environment(), stdout=subprocess.PIPE, text=True,
                               timeout=TIME_LIMIT_S)
         self.assertEqual(done.returncode, 0, done.stdout)
-        for transport in ("rc_verbs", "ud_verbs"):
+        for transport in ("rc_verbs", "ud_verbs", "rc_mlx5", "dc_mlx5", "ud_mlx5"):
             self.assertIn(f"Transport: {transport}", done.stdout)
 
     def test_pyverbs(self):
