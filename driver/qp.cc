@@ -312,25 +312,30 @@ Expected<void> Qp::create_in_kernel(const QpOptions& options) {
   if (srq_ != nullptr) {
     request.srq = srq_->handle();
   }
-  if (send_cq_ != nullptr && (!options.rss || options.capacity.max_send_wr != 0)) {
+  const bool target = type_ == QpType::kXrcRecv;  // has neither CQs nor queues
+  if (send_cq_ != nullptr && !target && (!options.rss || options.capacity.max_send_wr != 0)) {
     request.send_cq = send_cq_->handle_;
   }
-  if (recv_cq_ != nullptr && type_ != QpType::kXrcSend) {
+  if (recv_cq_ != nullptr && !target && type_ != QpType::kXrcSend) {
     request.recv_cq = recv_cq_->handle_;
   }
   request.user_handle = event_handle_;
+  request.async_event_fd = context_->async_fd();
   request.capabilities = {.max_send_wr = options.capacity.max_send_wr,
                           .max_recv_wr = options.capacity.max_recv_wr,
                           .max_send_sge = capacity_.max_send_sge,
                           .max_recv_sge = options.capacity.max_recv_sge,
                           .max_inline_data = capacity_.max_inline_bytes};
-  if (type_ == QpType::kXrcSend) {
+  if (target) {
+    request.capabilities.max_send_wr = 0;
+  }
+  if (target || type_ == QpType::kXrcSend) {
     request.capabilities.max_recv_wr = request.capabilities.max_recv_sge = 0;
   }
   request.flags = options.create_flags | (options.signal_all ? IB_UVERBS_QP_CREATE_SQ_SIG_ALL : 0);
   request.source_qpn = options.source_qpn;
   if (options.rss) {
-    request.rwq_ind_table = options.rss->table;
+    request.rwq_ind_table = target ? std::nullopt : std::optional(options.rss->table);
     request.driver = rss_request(state, options);
   } else {
     request.driver = kernel_request(options);
@@ -338,7 +343,8 @@ Expected<void> Qp::create_in_kernel(const QpOptions& options) {
 
   auto created = uapi::create_qp(*state.commands, request);
   if (!created) {
-    return std::unexpected(explained(std::move(created.error()), "QP create"));
+    const std::string reason = kernel_reason(state, options, created.error().errno_value);
+    return std::unexpected(explained(std::move(created.error()), "QP create" + (reason.empty() ? "" : ": " + reason)));
   }
   handle_ = created->handle;
   in_kernel_ = true;

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "driver/dv_flags.h"
+#include "driver/qp_shape.h"
 
 namespace umlx5 {
 namespace {
 
 constexpr std::size_t kMaxRssKeyBytes = 128;
-constexpr std::uint64_t kAtomics = SendOperation::kCompareSwap | SendOperation::kFetchAdd;
 
 std::unexpected<Error> refuse(int errno_value, std::string what) {
   return fail(errno_value, "QP create: " + std::move(what));
@@ -30,53 +30,6 @@ std::string name_of(const QpOptions& options) {
     default:
       return std::string(to_string(options.type));
   }
-}
-
-// What may be asked for in QpOptions::send_operations and dv_send_operations.
-struct Operations {
-  bool any = false;  // the type has an extended interface for posting at all
-  std::uint64_t verbs = 0, dv = 0;
-};
-
-Operations allowed_operations(const QpOptions& options) {
-  constexpr std::uint64_t kUnreliable = SendOperation::kSend | SendOperation::kSendWithImm |
-                                        SendOperation::kSendWithInvalidate | SendOperation::kRdmaWrite |
-                                        SendOperation::kRdmaWriteWithImm | SendOperation::kLocalInvalidate |
-                                        SendOperation::kBindMemoryWindow;
-  constexpr std::uint64_t kReliable = kUnreliable | SendOperation::kRdmaRead | kAtomics;
-  constexpr auto kRaw = static_cast<std::uint64_t>(SendOperation::kRawWqe);
-  switch (options.type) {
-    case QpType::kRc:
-      return {true, kReliable,
-              SendOperation::kMkeyInterleaved | SendOperation::kMkeyList | SendOperation::kMkeyConfigure |
-                  SendOperation::kRawWqe | SendOperation::kMemcpy};
-    case QpType::kUc:
-      return {true, kUnreliable, kRaw};
-    case QpType::kXrcSend:
-      return {true, kReliable, kRaw};
-    case QpType::kUd:
-      return {!options.source_qpn, SendOperation::kSend | SendOperation::kSendWithImm, kRaw};
-    case QpType::kRawPacket:
-      return {true, SendOperation::kSend | SendOperation::kTso, kRaw};
-    case QpType::kDriver:
-      return {options.dc_type == DcType::kDci, kReliable, SendOperation::kRawWqe | SendOperation::kMemcpy};
-    default:
-      return {};
-  }
-}
-
-bool is_known(QpType type) {
-  switch (type) {
-    case QpType::kRc:
-    case QpType::kUc:
-    case QpType::kUd:
-    case QpType::kRawPacket:
-    case QpType::kXrcSend:
-    case QpType::kXrcRecv:
-    case QpType::kDriver:
-      return true;
-  }
-  return false;
 }
 
 // The most receive requests with out-of-order placement; 0: the device does not do it for this type.
@@ -99,73 +52,119 @@ std::uint32_t out_of_order_limit(const Context::State& state, const QpOptions& o
   }
 }
 
-Expected<void> check_create_flags(const Context::State& state, const QpOptions& options) {
-  const std::uint32_t flags = options.dv_create_flags;
-  if ((flags & ~dv::kAllCreateFlags) != 0) {
-    return refuse(EINVAL, fmt::format("mlx5dv create_flags {:#x} has bits that are no flag (known: {:#x})", flags,
-                                      dv::kAllCreateFlags));
-  }
-  if ((flags & dv::kDisableScatterToCqe) != 0 && (flags & dv::kAllowScatterToCqe) != 0) {
-    return refuse(EINVAL, "scatter to CQE cannot be both disabled and allowed");
-  }
-  const bool drains = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS) != 0;
-  if ((flags & dv::kSignaturePipelining) != 0 && !drains) {
-    return refuse(EOPNOTSUPP, "signature pipelining needs a kernel that moves queue pairs from SQD to RTS");
-  }
-  if ((flags & dv::kOutOfOrderPlacement) != 0 && out_of_order_limit(state, options) == 0) {
-    return refuse(EOPNOTSUPP,
-                  fmt::format("the device has no out-of-order placement for {} (ooo_recv_wrs_caps)", name_of(options)));
+std::string flags_words(const QpOptions& options) {
+  return fmt::format("mlx5dv create_flags {:#x}", options.dv_create_flags);
+}
+
+// What is wrong with options that break a rule of qp_shape.h.
+std::string words_of(shape::Refused refused, const QpOptions& options) {
+  using enum shape::Refused;
+  const std::string name = name_of(options);
+  switch (refused) {
+    case kTsoHeader:
+      return fmt::format("max_tso_header {} on a {} QP; only a RAW_PACKET QP has TSO headers",
+                         options.max_tso_header_bytes, name);
+    case kSendsNothing:
+      return fmt::format("send_ops_flags {:#x}: {} sends nothing, so it has no send operations",
+                         options.send_operations.value_or(0), name);
+    case kSourceQpn:
+      return fmt::format("source QPN {:#x} on a {} QP; only a UD QP may have one", options.source_qpn.value_or(0),
+                         name);
+    case kDcOfType:
+      return fmt::format("dc_type {}: a {} is of type DRIVER, not {}", static_cast<int>(options.dc_type), name,
+                         to_string(options.type));
+    case kUnknownDvFlags:
+      return fmt::format("{} has bits that are no flag (known: {:#x})", flags_words(options), dv::kAllCreateFlags);
+    case kScatterBothWays:
+      return fmt::format("{}: scatter to CQE cannot be both disabled and allowed", flags_words(options));
+    case kOutOfOrderOfType:
+      return fmt::format("{}: a {} QP has no out-of-order placement", flags_words(options), name);
+    case kNeitherDctNorDci:
+      return fmt::format("dc_type {}: type DRIVER is DCT (1) or DCI (2), nothing else",
+                         static_cast<int>(options.dc_type));
+    case kDctSends:
+      return "dci_streams or mlx5dv send_ops_flags of a DCT, which sends nothing: it has neither";
+    case kDctVerbsFlags:
+      return fmt::format("create_flags {:#x} of a DCT, which has none", options.create_flags);
+    case kDctFlags:
+      return fmt::format("{}: disabled scatter to CQE and out-of-order placement are all that a DCT can have",
+                         flags_words(options));
+    case kNoChoice:
+      return fmt::format("send_ops_flags: send operations cannot be chosen for {}", name);
+    case kOperations: {
+      const shape::Operations allowed = shape::allowed_operations(shape::shape_of(options));
+      const std::uint64_t excess = (options.send_operations.value_or(0) & ~allowed.verbs) |
+                                   (options.dv_send_operations.value_or(0) & ~allowed.dv);
+      return fmt::format(
+          "send_ops_flags: {} has no send operations {:#x} (bits below 32: IBV_QP_EX_WITH_*, of which it "
+          "has {:#x}; from 32: MLX5DV_QP_EX_WITH_*, {:#x})",
+          name, excess, allowed.verbs, allowed.dv >> 32);
+    }
+    case kUnknownType:
+      return fmt::format("qp_type {} is no QP type", static_cast<std::uint32_t>(options.type));
+    case kUnknownFlags:
+      return fmt::format("create_flags {:#x} has bits that are no flag (known: 0xb02)", options.create_flags);
+    case kTunnelOfType:
+      return fmt::format("{}: tunnel offloads and loopback are of RAW_PACKET QPs, not {}", flags_words(options), name);
+    case kPacketCreditsType:
+      return fmt::format("{}: packet-based credits are of RC QPs, not {}", flags_words(options), name);
+    case kVlanOfType:
+      return fmt::format("create_flags {:#x}: only RAW_PACKET QPs have these, not {}", options.create_flags, name);
+    case kNothing:
+      break;
   }
   return {};
 }
 
-// The two ends of DC.
-Expected<void> check_dc(const Context::State& state, const QpOptions& options) {
-  switch (options.dc_type) {
-    case DcType::kDct:
-      if (options.dci_streams || options.dv_send_operations) {
-        return refuse(EINVAL, "a DCT sends nothing: it has neither streams nor send operations");
-      }
-      if ((kernel_flags_of(state, options) &
-           ~static_cast<std::uint32_t>(MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_TYPE_DCT)) != 0) {
-        return refuse(EINVAL, fmt::format("mlx5dv create_flags {:#x}: scatter to CQE and out-of-order placement are "
-                                          "all that a DCT can have",
-                                          options.dv_create_flags));
-      }
-      return {};
-    case DcType::kDci:
-      if (options.dci_streams) {
-        const mlx5_ib_dci_streams_caps& caps = state.query.driver.base.dci_streams_caps;
-        if (options.dci_streams->log_concurrent > caps.max_log_num_concurent ||
-            options.dci_streams->log_errored > caps.max_log_num_errored) {
-          return refuse(EINVAL, fmt::format("2^{} concurrent and 2^{} errored DCI streams; at most 2^{} and 2^{} "
-                                            "(device's dci_streams_caps; 0 and 0: none)",
-                                            options.dci_streams->log_concurrent, options.dci_streams->log_errored,
-                                            caps.max_log_num_concurent, caps.max_log_num_errored));
-        }
-      }
-      return {};
-    default:
-      return refuse(EINVAL, "type DRIVER is DCT or DCI (dc_type), nothing else");
+Expected<void> obey(shape::Refused refused, const QpOptions& options) {
+  return refused == shape::Refused::kNothing ? Expected<void>{}
+                                             : refuse(shape::errno_of(refused), words_of(refused, options));
+}
+
+// Flags that need something of the kernel or the device.
+Expected<void> check_device_flags(const Context::State& state, const QpOptions& options) {
+  const std::uint32_t flags = options.dv_create_flags;
+  const bool drains = (state.info.device.comp_mask & MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS) != 0;
+  if ((flags & dv::kSignaturePipelining) != 0 && !drains) {
+    return refuse(EOPNOTSUPP, fmt::format("{}: signature pipelining needs a kernel that moves queue pairs from SQD to "
+                                          "RTS (alloc_ucontext's comp_mask has no SQD2RTS)",
+                                          flags_words(options)));
   }
+  if ((flags & dv::kOutOfOrderPlacement) != 0 && out_of_order_limit(state, options) == 0) {
+    return refuse(EOPNOTSUPP, fmt::format("{}: the device has no out-of-order placement for {} (ooo_recv_wrs_caps)",
+                                          flags_words(options), name_of(options)));
+  }
+  return {};
+}
+
+Expected<void> check_streams(const Context::State& state, const QpOptions& options) {
+  const mlx5_ib_dci_streams_caps& caps = state.query.driver.base.dci_streams_caps;
+  if (options.dc_type != DcType::kDci || !options.dci_streams) {
+    return {};
+  }
+  const DciStreams& asked = *options.dci_streams;
+  if (asked.log_concurrent > caps.max_log_num_concurent || asked.log_errored > caps.max_log_num_errored) {
+    return refuse(EINVAL, fmt::format("dci_streams: 2^{} concurrent and 2^{} errored; at most 2^{} and 2^{} (device's "
+                                      "dci_streams_caps; 0 and 0: none)",
+                                      asked.log_concurrent, asked.log_errored, caps.max_log_num_concurent,
+                                      caps.max_log_num_errored));
+  }
+  return {};
 }
 
 Expected<void> check_operations(const Context::State& state, const QpOptions& options) {
-  const Operations allowed = allowed_operations(options);
-  const std::uint64_t verbs = options.send_operations.value_or(0), dv = options.dv_send_operations.value_or(0);
-  if (!state.attributes.atomics && (verbs & kAtomics) != 0) {
-    return refuse(EOPNOTSUPP, "the device has no atomic operations");
+  if (!state.attributes.atomics && (options.send_operations.value_or(0) & shape::kAtomics) != 0) {
+    return refuse(EOPNOTSUPP, fmt::format("send_ops_flags {:#x}: the device has no atomic operations (atomic_cap)",
+                                          options.send_operations.value_or(0)));
   }
-  if (!allowed.any) {
-    return refuse(EOPNOTSUPP, fmt::format("send operations cannot be chosen for {}", name_of(options)));
+  if (auto result = obey(shape::operations(shape::shape_of(options)), options); !result) {
+    return result;
   }
-  if (const std::uint64_t excess = (verbs & ~allowed.verbs) | (dv & ~allowed.dv); excess != 0) {
-    return refuse(EOPNOTSUPP, fmt::format("{} has no send operations {:#x} (bits below 32: IBV_QP_EX_WITH_*, from 32: "
-                                          "MLX5DV_QP_EX_WITH_*)",
-                                          name_of(options), excess));
-  }
-  if ((dv & static_cast<std::uint64_t>(SendOperation::kMemcpy)) != 0 && !state.capabilities.memcpy()) {
-    return refuse(EOPNOTSUPP, "the device cannot copy memory (HCA capabilities dma_mmo_sq, dma_mmo_qp)");
+  const bool copies =
+      (options.dv_send_operations.value_or(0) & static_cast<std::uint64_t>(SendOperation::kMemcpy)) != 0;
+  if (copies && !state.capabilities.memcpy()) {
+    return refuse(EOPNOTSUPP,
+                  "mlx5dv send_ops_flags: the device cannot copy memory (HCA capabilities dma_mmo_sq, dma_mmo_qp)");
   }
   return {};
 }
@@ -197,80 +196,114 @@ Expected<void> check_objects(const QpOptions& options) {
 }  // namespace
 
 Expected<void> check_qp_options(const Context::State& state, const QpOptions& options) {
-  if (options.max_tso_header_bytes != 0 && options.type != QpType::kRawPacket) {
-    return refuse(EINVAL,
-                  fmt::format("max_tso_header on a {} QP; only a RAW_PACKET QP has TSO headers", name_of(options)));
-  }
-  if (options.send_operations && (options.rss || is_dct(options))) {
-    return refuse(EINVAL, fmt::format("{} sends nothing, so it has no send operations", name_of(options)));
-  }
-  if (options.source_qpn && options.type != QpType::kUd) {
-    return refuse(EINVAL, fmt::format("a source QPN on a {} QP; only a UD QP may have one", name_of(options)));
-  }
-  if (options.dc_type != DcType::kNone && options.type != QpType::kDriver) {
-    return refuse(EINVAL, fmt::format("a {} is of type DRIVER, not {}", name_of(options), to_string(options.type)));
-  }
-  if (auto result = check_create_flags(state, options); !result) {
-    return result;
-  }
-  if (options.type == QpType::kDriver) {
-    if (auto result = check_dc(state, options); !result) {
-      return result;
-    }
-  }
-  if (options.rss && options.rss->key.size() > kMaxRssKeyBytes) {
+  const shape::QpShape qp = shape::shape_of(options);
+  const bool chooses = !options.rss && (options.send_operations || options.dv_send_operations);
+  Expected<void> result = obey(shape::combination(qp), options);
+  result = result ? obey(shape::flags(qp), options) : result;
+  result = result ? check_device_flags(state, options) : result;
+  result = result ? obey(shape::dc(qp), options) : result;
+  result = result ? check_streams(state, options) : result;
+  if (result && options.rss && options.rss->key.size() > kMaxRssKeyBytes) {
     return refuse(EINVAL, fmt::format("an RSS key of {} bytes; at most {}", options.rss->key.size(), kMaxRssKeyBytes));
   }
-  if (!options.rss && (options.send_operations || options.dv_send_operations)) {
-    if (auto result = check_operations(state, options); !result) {
-      return result;
+  result = result && chooses ? check_operations(state, options) : result;
+  result = result ? obey(shape::known(qp), options) : result;
+  return result ? check_objects(options) : result;
+}
+
+namespace {
+
+// MLX5_RX_HASH_*, which are the verbs' IBV_RX_HASH_*.
+std::string rss_reason(const QpOptions& options) {
+  constexpr std::uint64_t kIpv4 = 3, kIpv6 = 3 << 2, kTcp = 3 << 4, kUdp = 3 << 6, kInner = std::uint64_t{1} << 31;
+  constexpr std::size_t kKeyBytes = 40;
+  constexpr std::uint8_t kToeplitz = 1;
+  const RssOptions& rss = *options.rss;
+  const auto has = [&](std::uint64_t any_of) { return (rss.fields & any_of) != 0; };
+  if (options.type != QpType::kRawPacket) {
+    return fmt::format("{} QPs have no table of receive queues; RAW_PACKET QPs may", to_string(options.type));
+  }
+  if (rss.function != kToeplitz) {
+    return fmt::format("rx_hash_function {}; Toeplitz (1) is the only one", rss.function);
+  }
+  if (has(kInner) && (options.dv_create_flags & dv::kTunnelOffloads) == 0) {
+    return "rx_hash_fields_mask has INNER without mlx5dv create_flags TUNNEL_OFFLOADS";
+  }
+  if (rss.key.size() != kKeyBytes) {
+    return fmt::format("rx_hash_key_len {}; {} bytes are the only length", rss.key.size(), kKeyBytes);
+  }
+  if ((has(kIpv4) && has(kIpv6)) || (has(kTcp) && has(kUdp))) {
+    return fmt::format("rx_hash_fields_mask {:#x} has both IPv4 and IPv6 or both TCP and UDP", rss.fields);
+  }
+  return {};
+}
+
+std::string flags_reason(const Context::State& state, const QpOptions& options) {
+  constexpr std::uint32_t kOfRaw =
+      IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING;
+  const mlx5_ib_query_device_resp& device = state.query.driver.base;
+  if ((options.dv_create_flags & dv::kTunnelOffloads) != 0 && device.tunnel_offloads_caps == 0) {
+    return flags_words(options) + ": the device has no tunnel offloads (tunnel_offloads_caps)";
+  }
+  const bool credits = (device.flags & MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE) != 0;
+  if ((options.dv_create_flags & dv::kPacketBasedCredit) != 0 && !credits) {
+    return flags_words(options) +
+           ": the device has no packet-based credits (MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE)";
+  }
+  return (options.create_flags & kOfRaw) != 0
+             ? fmt::format("create_flags {:#x} need an ability that the device may lack (raw_packet_caps)",
+                           options.create_flags)
+             : "";
+}
+
+std::string queues_reason(const QpOptions& options) {
+  const QpCapacity& asked = options.capacity;
+  if (options.dc_type == DcType::kDci && (asked.max_recv_wr != 0 || asked.max_recv_sge != 0)) {
+    return fmt::format("max_recv_wr {} and max_recv_sge {} of a DCI, which receives nothing; both are 0",
+                       asked.max_recv_wr, asked.max_recv_sge);
+  }
+  if (is_dct(options) && options.srq == nullptr) {
+    return "no SRQ: a DCT receives from one";
+  }
+  const bool raw = options.type == QpType::kRawPacket && !options.rss;
+  return raw && asked.max_send_wr == 0 && (asked.max_recv_wr == 0 || options.srq != nullptr)
+             ? fmt::format("max_send_wr {} and max_recv_wr {}: a RAW_PACKET QP has a queue of its own",
+                           asked.max_send_wr, asked.max_recv_wr)
+             : "";
+}
+
+}  // namespace
+
+std::string kernel_reason(const Context::State& state, const QpOptions& options, int errno_value) {
+  if (errno_value != EINVAL && errno_value != EOPNOTSUPP) {
+    return {};
+  }
+  const shape::Refused broken = shape::by_kernel(shape::shape_of(options));
+  if (broken != shape::Refused::kNothing) {
+    return words_of(broken, options);
+  }
+  for (std::string reason :
+       {options.rss ? rss_reason(options) : "", queues_reason(options), flags_reason(state, options)}) {
+    if (!reason.empty()) {
+      return reason;
     }
   }
-  if (!is_known(options.type)) {
-    return refuse(EINVAL, fmt::format("{} is no QP type", static_cast<std::uint32_t>(options.type)));
-  }
-  constexpr std::uint32_t kCreateFlags = IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK |
-                                         IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING |
-                                         IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING;
-  if ((options.create_flags & ~kCreateFlags) != 0) {
-    return refuse(EINVAL, fmt::format("create_flags {:#x} has bits that are no flag (known: {:#x})",
-                                      options.create_flags, kCreateFlags));
-  }
-  return check_objects(options);
+  return errno_value == EOPNOTSUPP ? fmt::format("the device or the kernel has no {} QPs", name_of(options)) : "";
 }
 
-bool has_send_queue(const QpOptions& options) {
-  return !options.rss && !is_dct(options) && options.type != QpType::kXrcRecv;
-}
+bool has_send_queue(const QpOptions& options) { return shape::has_send_queue(shape::shape_of(options)); }
 
-bool has_receive_queue(const QpOptions& options) { return has_send_queue(options) && options.type != QpType::kXrcSend; }
+bool has_receive_queue(const QpOptions& options) { return shape::has_receive_queue(shape::shape_of(options)); }
 
 std::uint64_t operations_of(const QpOptions& options) {
   const std::uint64_t dv = options.dv_send_operations.value_or(0);
-  return has_send_queue(options) ? options.send_operations.value_or(allowed_operations(options).verbs) | dv : 0;
+  const std::uint64_t all = shape::allowed_operations(shape::shape_of(options)).verbs;
+  return has_send_queue(options) ? options.send_operations.value_or(all) | dv : 0;
 }
 
 QpGeometryRequest geometry_of(const Context::State&, const QpOptions& options) {
-  const auto sized_type = [&] {
-    switch (options.type) {
-      case QpType::kUc:
-        return SizedQpType::kUc;
-      case QpType::kUd:
-        return options.source_qpn ? SizedQpType::kUdUnderlay : SizedQpType::kUd;
-      case QpType::kRawPacket:
-        return SizedQpType::kRawPacket;
-      case QpType::kXrcSend:
-        return SizedQpType::kXrcSend;
-      case QpType::kXrcRecv:
-        return SizedQpType::kXrcRecv;
-      case QpType::kDriver:
-        return is_dct(options) ? SizedQpType::kDct : SizedQpType::kDci;
-      default:
-        return SizedQpType::kRc;
-    }
-  };
   QpGeometryRequest request;
-  request.type = sized_type();
+  request.type = shape::sized_type(shape::shape_of(options));
   if (options.send_operations || options.dv_send_operations) {
     request.send_operations =
         options.send_operations.value_or(default_operations(request.type)) | options.dv_send_operations.value_or(0);

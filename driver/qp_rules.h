@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "driver/context_state.h"
 #include "driver/qp.h"
@@ -13,6 +14,10 @@ namespace umlx5 {
 
 // Errors, in this order: EINVAL and EOPNOTSUPP as mlx5dv_create_qp() gives them.
 Expected<void> check_qp_options(const Context::State& state, const QpOptions& options);
+
+// Why the kernel, which gives no reasons, may have refused options that check_qp_options() took; empty if nothing is
+// known.
+std::string kernel_reason(const Context::State& state, const QpOptions& options, int errno_value);
 
 // How the options count for sizes. For options that check_qp_options() took.
 QpGeometryRequest geometry_of(const Context::State& state, const QpOptions& options);

@@ -16,7 +16,7 @@
 #include "driver/context.h"
 #include "driver/cq.h"
 #include "driver/pd.h"
-#include "driver/qp.h"
+#include "driver/qp_description.h"
 #include "tools/softhca/source.h"
 #include "uapi/kernel_devices.h"
 
@@ -25,6 +25,10 @@ namespace {
 using namespace umlx5;
 
 constexpr std::uint8_t kPort = 1;
+// What no device could make would not compile, and a WQE takes what these operations need.
+constexpr auto kQueuePair =
+    describe({.operations = SendOperation::kSend | SendOperation::kRdmaWrite, .max_send_wr = 4, .max_recv_wr = 4});
+static_assert(kQueuePair.send_wqe_bytes == 64);
 constexpr std::string_view kSent = "hello by send", kWritten = "hello by write";
 
 // The memory that is registered: a slot for each end of each message.
@@ -65,11 +69,8 @@ Expected<void> make_queues(Setup& setup) {
   if (!cq) return std::unexpected(cq.error());
   setup.cq = std::move(*cq);
 
-  QpOptions options;
-  options.send_cq = options.recv_cq = setup.cq.get();
-  options.capacity = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
   for (Owned<Qp>* qp : {&setup.left, &setup.right}) {
-    auto made = setup.pd->create_qp(options);
+    auto made = setup.pd->create_qp(kQueuePair.options(setup.cq.get(), setup.cq.get()));
     if (!made) return std::unexpected(made.error());
     *qp = std::move(*made);
   }
