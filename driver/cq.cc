@@ -94,6 +94,7 @@ Expected<Owned<Cq>> Context::create_cq(const CqOptions& options) {
   uapi::CqRequest request;
   request.entries = *ring_entries - 1;
   request.user_handle = cq->event_handle_;
+  request.async_event_fd = async_fd();
   request.completion_channel_fd = options.channel == nullptr ? -1 : options.channel->fd();
   request.completion_vector = options.completion_vector;
   request.flags = (options.timestamps ? IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION : 0) |

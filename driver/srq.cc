@@ -126,6 +126,7 @@ Expected<void> Srq::create_in_kernel(const SrqOptions& options) {
     request.cq = cq_->handle();
   }
   request.user_handle = event_handle_;
+  request.async_event_fd = context_->async_fd();
   request.max_wr = buffer_wqes_ - 1;
   request.max_sge = queue_.config().max_sge;
   request.limit = options.limit;

@@ -143,6 +143,7 @@ Expected<void> Wq::create_in_kernel(const WqOptions& options) {
   uapi::WqRequest request{.pd = pd_->handle(),
                           .cq = cq_->handle(),
                           .user_handle = event_handle_,
+                          .async_event_fd = context_->async_fd(),
                           .max_wr = options.max_wr,
                           .max_sge = options.max_sge,
                           .flags = options.strip_vlan ? std::uint32_t{IB_UVERBS_WQ_FLAGS_CVLAN_STRIPPING} : 0,

@@ -62,6 +62,7 @@ Expected<Wq> create_wq(Commands& commands, const WqRequest& wq) {
       .output(UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, max_sge)
       .output(UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, result.wqn)
       .driver(bytes_of(wq.driver), writable_bytes_of(driver));
+  if (wq.async_event_fd >= 0) request.fd(UVERBS_ATTR_CREATE_WQ_EVENT_FD, wq.async_event_fd);
   const auto by_method = commands.try_method(request);
   if (!by_method) return std::unexpected(by_method.error());
   if (!*by_method) return create_wq_by_command(commands, wq);

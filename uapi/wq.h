@@ -18,6 +18,7 @@ struct WqRequest {
   PdHandle pd{};
   CqHandle cq{};
   std::uint64_t user_handle = 0;  // comes back in events
+  int async_event_fd = -1;        // -1: the context's
   std::uint32_t max_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t flags = 0;  // enum ib_uverbs_wq_flags

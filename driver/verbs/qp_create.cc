@@ -31,6 +31,10 @@ Expected<QpOptions> options_of(const ibv_qp_init_attr_ex& attr) {
   if ((attr.comp_mask & ~kMasks) != 0) {
     return refuse(fmt::format("comp_mask {:#x} has bits besides {:#x}", attr.comp_mask, kMasks));
   }
+  if (has(IBV_QP_INIT_ATTR_MAX_TSO_HEADER) && attr.qp_type != IBV_QPT_RAW_PACKET) {
+    return refuse(fmt::format("comp_mask {:#x} has MAX_TSO_HEADER on type {}; only a RAW_PACKET QP has TSO headers",
+                              attr.comp_mask, static_cast<unsigned>(attr.qp_type)));
+  }
   if (has(IBV_QP_INIT_ATTR_IND_TABLE) != has(IBV_QP_INIT_ATTR_RX_HASH)) {
     return refuse("receive side scaling needs a table of receive queues and a hash");
   }
@@ -66,8 +70,8 @@ Expected<QpOptions> options_of(const ibv_qp_init_attr_ex& attr) {
   return options;
 }
 
-// What mlx5dv_create_qp() adds.
-Expected<void> add(const mlx5dv_qp_init_attr& attr, QpOptions& options) {
+// What mlx5dv_create_qp() adds to the verbs' part, whose mask is `verbs_mask`.
+Expected<void> add(const mlx5dv_qp_init_attr& attr, std::uint32_t verbs_mask, QpOptions& options) {
   const auto has = [&](std::uint64_t mask) { return (attr.comp_mask & mask) != 0; };
   if ((attr.comp_mask & ~kMlx5Masks) != 0) {
     return refuse(fmt::format("mlx5dv comp_mask {:#x} has bits besides {:#x}", attr.comp_mask, kMlx5Masks));
@@ -76,10 +80,8 @@ Expected<void> add(const mlx5dv_qp_init_attr& attr, QpOptions& options) {
     options.dv_create_flags = attr.create_flags;
   }
   if (has(MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS)) {
-    if (attr.send_ops_flags >> 32 != 0) {
-      return fail(EOPNOTSUPP, fmt::format("QP create: mlx5dv send_ops_flags {:#x} are not known", attr.send_ops_flags));
-    }
-    options.dv_send_operations = attr.send_ops_flags << 32;
+    constexpr std::uint64_t kUnknown = std::uint64_t{1} << 63;  // stands for all bits that have no place
+    options.dv_send_operations = attr.send_ops_flags << 32 | (attr.send_ops_flags >> 32 != 0 ? kUnknown : 0);
   }
   if (has(MLX5DV_QP_INIT_ATTR_MASK_DC)) {
     if (options.type != QpType::kDriver) {
@@ -90,6 +92,10 @@ Expected<void> add(const mlx5dv_qp_init_attr& attr, QpOptions& options) {
       return refuse(fmt::format("dc_type {} is neither DCT nor DCI", static_cast<int>(attr.dc_init_attr.dc_type)));
     }
     if (options.dc_type == DcType::kDct) {
+      if ((verbs_mask & ~std::uint32_t{IBV_QP_INIT_ATTR_PD}) != 0) {
+        return refuse(fmt::format("comp_mask {:#x} of a DCT; it has a PD ({:#x}) and nothing else", verbs_mask,
+                                  static_cast<unsigned>(IBV_QP_INIT_ATTR_PD)));
+      }
       options.dct_access_key = attr.dc_init_attr.dct_access_key;
     }
   }
@@ -176,7 +182,7 @@ Expected<QpObject*> create(ibv_context* context, ibv_qp_init_attr_ex& attr, cons
     return std::unexpected(std::move(options.error()));
   }
   if (mlx5_attr != nullptr) {
-    if (auto result = add(*mlx5_attr, *options); !result) {
+    if (auto result = add(*mlx5_attr, attr.comp_mask, *options); !result) {
       return std::unexpected(std::move(result.error()));
     }
   }
@@ -187,9 +193,6 @@ Expected<QpObject*> create(ibv_context* context, ibv_qp_init_attr_ex& attr, cons
   object->receive_lock.set_needed(locks);
   object->is_extended = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   const std::optional<SendTransport> transport = transport_of(*options);
-  if (object->is_extended && !transport && options->type != QpType::kXrcRecv) {
-    return fail(EOPNOTSUPP, "QP create: requests of this type cannot be posted step by step");
-  }
   options->user = object.get();
   auto native = create_native(attr, *options);
   if (!native) {

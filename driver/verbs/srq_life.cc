@@ -21,7 +21,7 @@ Expected<SrqOptions> options_of(const ibv_srq_init_attr_ex& attr) {
   if ((attr.comp_mask & ~kMasks) != 0) {
     return fail(EOPNOTSUPP, fmt::format("SRQ create: comp_mask {:#x} has bits besides {:#x}", attr.comp_mask, kMasks));
   }
-  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr.pd == nullptr) {
+  if (attr.pd == nullptr) {  // a basic one may lack its bit of the mask, as with the stock library
     return fail(EINVAL, "SRQ create: no PD");
   }
   SrqOptions options{.max_wr = attr.attr.max_wr, .max_sge = attr.attr.max_sge, .limit = attr.attr.srq_limit};
@@ -32,9 +32,9 @@ Expected<SrqOptions> options_of(const ibv_srq_init_attr_ex& attr) {
   if (type != IBV_SRQT_XRC) {
     return fail(EOPNOTSUPP, fmt::format("SRQ create: type {}; basic and XRC are possible", static_cast<int>(type)));
   }
-  constexpr std::uint32_t kNeeded = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  constexpr std::uint32_t kNeeded = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   if ((attr.comp_mask & kNeeded) != kNeeded || attr.xrcd == nullptr || attr.cq == nullptr) {
-    return fail(EINVAL, "SRQ create: an XRC SRQ needs an XRC domain and a CQ");
+    return fail(EINVAL, "SRQ create: an XRC SRQ needs a PD, an XRC domain and a CQ");
   }
   options.type = SrqType::kXrc;
   options.xrcd = object_of(attr.xrcd).native.get();

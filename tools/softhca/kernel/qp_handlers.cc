@@ -459,16 +459,19 @@ int check_rss(Request& request, const QpRequest& asked, const mlx5_ib_create_qp_
   constexpr std::uint32_t kFlags =
       MLX5_QP_FLAG_TUNNEL_OFFLOADS | MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC;
   const auto& caps = request.device().caps();
-  if (asked.type != IB_UVERBS_QPT_RAW_PACKET || !caps.raw_packets) {
-    return EOPNOTSUPP;
-  }
-  if (asked.pd == nullptr || asked.send_cq != nullptr || asked.create_flags != 0 ||
-      request.driver_in().size() < sizeof driver) {
+  if (asked.type != IB_UVERBS_QPT_RAW_PACKET) {
     return EINVAL;
   }
+  if (!caps.raw_packets) {
+    return EOPNOTSUPP;
+  }
   const bool tunnels = (driver.flags & MLX5_QP_FLAG_TUNNEL_OFFLOADS) != 0;
-  if (!request.driver_in_is_zero_from(sizeof driver) || driver.comp_mask != 0 || (driver.flags & ~kFlags) != 0 ||
-      (tunnels && !caps.tunnel_offloads) || ((driver.rx_hash_fields_mask & MLX5_RX_HASH_INNER) != 0 && !tunnels) ||
+  if (asked.pd == nullptr || asked.send_cq != nullptr || asked.create_flags != 0 || (driver.flags & ~kFlags) != 0 ||
+      (tunnels && !caps.tunnel_offloads) || request.driver_in().size() < sizeof driver) {
+    return EINVAL;
+  }
+  if (!request.driver_in_is_zero_from(sizeof driver) || driver.comp_mask != 0 ||
+      ((driver.rx_hash_fields_mask & MLX5_RX_HASH_INNER) != 0 && !tunnels) ||
       driver.rx_hash_function != MLX5_RX_HASH_FUNC_TOEPLITZ ||
       (driver.rx_hash_fields_mask & MLX5_RX_HASH_IPSEC_SPI) != 0) {
     return EOPNOTSUPP;
