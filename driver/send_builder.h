@@ -55,8 +55,7 @@ class SendBuilder {
     position_ = queue_->position_;
     // Many producers do not build in steps: what is reserved is filled at once.
     refusal_ = queue_->has_many_producers() ? Refusal::kUnsupported : Refusal::kNone;
-    steps_open_ = false;
-    frame_begun_ = false;
+    is_open_ = false;
     wqe_ = nullptr;
   }
 
@@ -64,23 +63,33 @@ class SendBuilder {
   template <SendTransport kTransport, SendOpcode kOpcode>
   [[gnu::always_inline]] void begin(const StagedRequest& request) {
     static_assert(transport_has(kTransport, kOpcode));
-    if (!may_begin(kOpcode)) [[unlikely]] {
+    end_request();
+    SendQueue& queue = *queue_;
+    const bool has_room = static_cast<std::int32_t>(queue.short_until_ - position_.head) > 0;
+    const bool has_opcode = (queue.config_.opcodes & opcode_bit(kOpcode)) != 0;
+    if ((refusal_ != Refusal::kNone || !has_room || !has_opcode) && !may_begin(kOpcode)) [[unlikely]] {
       return;
     }
-    SendQueue& queue = *queue_;
     constexpr SendForm kForm = send_form(kOpcode);
     static_assert(!kForm.umr);
     constexpr std::size_t kFront = header_bytes(kTransport, kOpcode);
-    std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
-    SendQueue::put_operation<kOpcode>(SendQueue::operation_at<kTransport>(queue.ring_, wqe), request);
+    constexpr std::uint64_t kControl =
+        (std::uint64_t{static_cast<std::uint8_t>(kForm.opcode)} << 32) + kFront / wqe::kOctowordBytes;
+    const SendQueue::Position at = position_;
+    const std::uint32_t index = at.next_wqebb & queue.ring_.wqebb_mask();
+    std::byte* const wqe = queue.ring_.begin() + std::size_t{index} * wqe::kWqebbBytes;
+    wqe_ = wqe;
+    header_ = control_ = kControl + queue.qpn_part_;
+    data_ = queue.ring_.template behind<kFront>(wqe);
+    position_.head = at.head + 1;
+    position_.after_umr = 0;
     const std::uint32_t immediate = kForm.immediate    ? request.immediate_big_endian()
                                     : kForm.invalidate ? wqe::internal::big_endian(request.invalidate_rkey())
                                                        : 0;
-    header_octowords_ = octowords_ = kFront / wqe::kOctowordBytes;
-    queue.put_control(wqe, kForm.opcode, octowords_, request.flags(), immediate, position_);
-    queue.put_slot(request.wr_id(), kForm.completion, position_);
-    wqe_ = wqe;
-    data_ = queue.ring_.behind<kFront>(wqe);
+    const std::uint32_t flags = queue.flag_word(request.flags(), at.after_umr);
+    queue.write_slot(index, request.wr_id(), at.head + 1, kForm.completion);
+    SendQueue::put_operation<kOpcode>(SendQueue::operation_at<kTransport>(queue.ring_, wqe), request);
+    SendQueue::put_flags(wqe, flags, immediate);
   }
 
   // Binds a memory window, or (of no length) invalidates one; `key` is the one that changes. A request that is whole.
@@ -92,48 +101,33 @@ class SendBuilder {
   void configure_key(std::uint32_t key, const MkeyWqes& wqes, SendFlags flags, std::uint64_t wr_id);
 
   // Such requests may take steps of their own. Between these two nothing else can be begun or completed.
-  void open_steps() {
-    end_request();
-    if (refusal_ == Refusal::kNone) {
-      refusal_ = Refusal::kKeyChange;
-      steps_open_ = true;
-    }
-  }
+  void open_steps() { open(Refusal::kKeyChange); }
   void close_steps() {
     refusal_ = Refusal::kNone;
-    steps_open_ = false;
+    is_open_ = false;
   }
-  bool steps_open() const { return steps_open_; }
+  bool steps_open() const { return is_open_; }
   bool refused() const { return refusal_ != Refusal::kNone; }
 
   // Begins a frame of a RAW_PACKET QP, which put_frame() ends with its data (`sges` here are not looked at).
   void begin_frame(const FrameRequest& request) {
-    end_request();
-    if (refusal_ == Refusal::kNone && frame_begun_) {
-      refuse(Refusal::kFrame);
-    }
-    frame_ = request;
-    frame_begun_ = true;
-  }
-  void put_frame(std::span<const Sge> sges, bool is_inline) {
-    if (!frame_begun_) {
+    if (is_open_) {
       return refuse(Refusal::kFrame);
     }
-    frame_begun_ = false;
-    if (refusal_ != Refusal::kNone) {
-      return;
+    open(Refusal::kFrame);
+    frame_ = request;
+  }
+  void put_frame(std::span<const Sge> sges, bool is_inline) {
+    if (!is_open_) {
+      return refuse(Refusal::kFrame);
     }
+    close_steps();
     if (!queue_->has_room(position_.head)) {
       return refuse(queue_->refused_room());
     }
     frame_.sges = sges;
     frame_.flags = is_inline ? frame_.flags | SendFlag::kInline : frame_.flags;
-    const SendQueue::Built built = queue_->put_frame(frame_, queue_->ring_, position_);
-    if (built.octowords == 0) {
-      return refuse(built.refusal);
-    }
-    queue_->count_in(built, frame_.wr_id, position_);
-    last_ = built.wqe;
+    add_whole(queue_->put_frame(frame_, queue_->ring_, position_), frame_.wr_id);
   }
 
   // Copies a WQE of any opcode from `wqe`, all but its index. Its completion's opcode is kRawWqe.
@@ -160,7 +154,18 @@ class SendBuilder {
       wqe::store(wqe_ + wqe::ControlSegment::kBytes, wqe::XrcSegment{.srqn = srqn});
     }
   }
-  [[gnu::always_inline]] void set_sges(std::span<const Sge> sges) {
+  [[gnu::always_inline]] void set_sge(const Sge& sge) {
+    if (wqe_ == nullptr) [[unlikely]] {
+      return;
+    }
+    if (queue_->max_sge_ == 0 || !is_plain_length(sge)) [[unlikely]] {
+      const Sge copy = sge;
+      return set_sges({&copy, 1});
+    }
+    put_plain_data_segment(queue_->ring_.wrapped(data_), sge);
+    control_ = header_ + 1;
+  }
+  void set_sges(std::span<const Sge> sges) {
     if (wqe_ == nullptr) [[unlikely]] {
       return;
     }
@@ -178,17 +183,14 @@ class SendBuilder {
 
   // Takes nothing more: complete() returns `refusal`.
   void refuse(Refusal refusal) {
-    refusal_ = refusal_ == Refusal::kNone || steps_open_ ? refusal : refusal_;
-    steps_open_ = false;
+    refusal_ = refusal_ == Refusal::kNone || is_open_ ? refusal : refusal_;
+    is_open_ = false;
     wqe_ = nullptr;
   }
 
   // Hands everything since start() to the device, or, with a Refusal, nothing.
   Refusal complete() {
     end_request();
-    if (frame_begun_) [[unlikely]] {
-      refuse(Refusal::kFrame);
-    }
     if (refusal_ != Refusal::kNone) [[unlikely]] {
       return refusal_;
     }
@@ -206,54 +208,79 @@ class SendBuilder {
   void abort() { wqe_ = nullptr; }
 
  private:
-  [[gnu::always_inline]] bool may_begin(SendOpcode opcode) {
+  // False, and refused, if nothing can be added now.
+  bool may_add() {
     end_request();
-    if (refusal_ != Refusal::kNone) [[unlikely]] {
-      return false;
-    }
-    if (!queue_->has_room(position_.head)) [[unlikely]] {
+    if (refusal_ == Refusal::kNone && !queue_->has_room(position_.head)) {
       refuse(queue_->refused_room());
+    }
+    return refusal_ == Refusal::kNone;
+  }
+  // As may_add(), for a request of this opcode.
+  [[gnu::noinline]] bool may_begin(SendOpcode opcode) {
+    if (!may_add()) {
       return false;
     }
-    if ((queue_->config_.opcodes & opcode_bit(opcode)) == 0) [[unlikely]] {
+    if ((queue_->config_.opcodes & opcode_bit(opcode)) == 0) {
       refuse(queue_->refused_opcode(opcode));
       return false;
     }
     return true;
   }
+  // Counts in a request that is whole.
+  void add_whole(const SendQueue::Built& built, std::uint64_t wr_id) {
+    if (built.octowords == 0) {
+      return refuse(built.refusal);
+    }
+    queue_->count_in(built, wr_id, position_);
+    last_ = built.wqe;
+  }
   void key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<const std::byte> body, std::uint64_t wr_id,
                std::uint8_t fm_ce_se);
+
+  // Until it is closed, `reason` is why nothing else is taken.
+  void open(Refusal reason) {
+    end_request();
+    if (refusal_ == Refusal::kNone) {
+      refusal_ = reason;
+      is_open_ = true;
+    }
+  }
+
   void set_data(unsigned data_octowords, Refusal if_refused) {
     if (data_octowords == SendRing::kRefused) [[unlikely]] {
       return refuse(if_refused);
     }
-    octowords_ = header_octowords_ + data_octowords;
-    wqe::internal::store_word<std::uint32_t>(wqe_ + 4, queue_->qpn_part_ + octowords_);
+    control_ = header_ + data_octowords;
   }
 
-  // Counts in the request that was begun.
-  void end_request() {
-    if (wqe_ != nullptr) {
-      if (queue_->config_.wqe_signature) [[unlikely]] {
-        queue_->sign(position_.next_wqebb, octowords_);
-      }
-      position_.next_wqebb += static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords_));
-      last_ = wqe_;
-      wqe_ = nullptr;
+  // Counts in the request that was begun: what it has is known only now.
+  [[gnu::always_inline]] void end_request() {
+    std::byte* const wqe = wqe_;
+    if (wqe == nullptr) {
+      return;
+    }
+    const std::uint32_t next = position_.next_wqebb;
+    const std::uint64_t control = control_;
+    const auto octowords = static_cast<unsigned>(control) & wqe::kMaxDsOctowords;
+    wqe_ = nullptr;
+    last_ = wqe;
+    position_.next_wqebb = next + static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
+    SendQueue::put_first_word(wqe, control, next);
+    if (queue_->config_.wqe_signature) [[unlikely]] {
+      queue_->sign(next, octowords);
     }
   }
 
   SendQueue* queue_;
   SendQueue::Position position_{};
   Refusal refusal_ = Refusal::kNone;
-  bool steps_open_ = false;
-  bool frame_begun_ = false;
-  FrameRequest frame_;
+  bool is_open_ = false;      // steps of one request are being taken: nothing else can be begun or completed
   std::byte* wqe_ = nullptr;  // of the request that was begun; null if there is none to add to
   std::byte* data_ = nullptr;
+  std::uint64_t header_ = 0, control_ = 0;  // the first word of its control segment but for the index: before data, now
   const std::byte* last_ = nullptr;
-  unsigned header_octowords_ = 0;
-  unsigned octowords_ = 0;
+  FrameRequest frame_;
 };
 
 }  // namespace umlx5

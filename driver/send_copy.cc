@@ -14,14 +14,10 @@ namespace umlx5 {
 // One block: control segment, metadata, source, destination.
 void SendBuilder::copy(const MemoryCopy& copy, const Sge& scratch, SendFlags flags, std::uint64_t wr_id) {
   constexpr unsigned kOctowords = wqe::kWqebbBytes / wqe::kOctowordBytes;
-  SendQueue& queue = *queue_;
-  end_request();
-  if (refusal_ != Refusal::kNone) {
+  if (!may_add()) {
     return;
   }
-  if (!queue.has_room(position_.head)) {
-    return refuse(queue.refused_room());
-  }
+  const SendQueue& queue = *queue_;
   std::byte* const wqe = queue.ring_.wqebb(position_.next_wqebb);
   wqe::store(wqe, wqe::PostedControl{.wqe_index = static_cast<std::uint16_t>(position_.next_wqebb),
                                      .opcode = wqe::SendOpcode::kMmo,
@@ -37,10 +33,7 @@ void SendBuilder::copy(const MemoryCopy& copy, const Sge& scratch, SendFlags fla
   wqe::store(at, wqe::DataSegment{.byte_count = length, .lkey = copy.source_lkey, .address = copy.source});
   at += wqe::DataSegment::kBytes;
   wqe::store(at, wqe::DataSegment{.byte_count = length, .lkey = copy.destination_lkey, .address = copy.destination});
-  queue.put_slot(wr_id, CompletionOpcode::kMemcpy, position_);
-  wqe_ = wqe;
-  octowords_ = kOctowords;
-  end_request();  // it is whole
+  add_whole({.wqe = wqe, .octowords = kOctowords, .completion = CompletionOpcode::kMemcpy}, wr_id);
 }
 
 void Qp::add_copy(SendBuilder& builder, const MemoryCopy& copy, SendFlags flags, std::uint64_t wr_id) const {

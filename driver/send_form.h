@@ -50,16 +50,30 @@ constexpr SendForm send_form(SendOpcode opcode) {
     case SendOpcode::kSendWithInvalidate:
       return {.opcode = wqe::SendOpcode::kSendInvalidate, .invalidate = true};
     case SendOpcode::kRdmaWrite:
-      return {.opcode = wqe::SendOpcode::kRdmaWrite, .completion = CompletionOpcode::kRdmaWrite, .remote_address = true};
-    case SendOpcode::kRdmaWriteWithImm:
-      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate, .completion = CompletionOpcode::kRdmaWrite, .remote_address = true, .immediate = true};
-    case SendOpcode::kRdmaRead:
-      return {.opcode = wqe::SendOpcode::kRdmaRead, .completion = CompletionOpcode::kRdmaRead, .remote_address = true, .may_inline = false};
-    case SendOpcode::kCompareSwap:
       return {
-          .opcode = wqe::SendOpcode::kAtomicCompareSwap, .completion = CompletionOpcode::kCompareSwap, .remote_address = true, .atomic = true, .may_inline = false};
+          .opcode = wqe::SendOpcode::kRdmaWrite, .completion = CompletionOpcode::kRdmaWrite, .remote_address = true};
+    case SendOpcode::kRdmaWriteWithImm:
+      return {.opcode = wqe::SendOpcode::kRdmaWriteImmediate,
+              .completion = CompletionOpcode::kRdmaWrite,
+              .remote_address = true,
+              .immediate = true};
+    case SendOpcode::kRdmaRead:
+      return {.opcode = wqe::SendOpcode::kRdmaRead,
+              .completion = CompletionOpcode::kRdmaRead,
+              .remote_address = true,
+              .may_inline = false};
+    case SendOpcode::kCompareSwap:
+      return {.opcode = wqe::SendOpcode::kAtomicCompareSwap,
+              .completion = CompletionOpcode::kCompareSwap,
+              .remote_address = true,
+              .atomic = true,
+              .may_inline = false};
     case SendOpcode::kFetchAdd:
-      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd, .completion = CompletionOpcode::kFetchAdd, .remote_address = true, .atomic = true, .may_inline = false};
+      return {.opcode = wqe::SendOpcode::kAtomicFetchAdd,
+              .completion = CompletionOpcode::kFetchAdd,
+              .remote_address = true,
+              .atomic = true,
+              .may_inline = false};
     case SendOpcode::kLocalInvalidate:
       return {.opcode = wqe::SendOpcode::kUmr, .completion = CompletionOpcode::kLocalInvalidate, .umr = true};
     case SendOpcode::kBindMemoryWindow:

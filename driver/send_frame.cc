@@ -107,7 +107,8 @@ SendQueue::Built SendQueue::put_frame(const FrameRequest& request, const SendRin
       octowords += data;
     }
   }
-  put_control(wqe, request.is_tso ? wqe::SendOpcode::kTso : wqe::SendOpcode::kSend, octowords, request.flags, 0, position);
+  put_control(wqe, request.is_tso ? wqe::SendOpcode::kTso : wqe::SendOpcode::kSend, octowords, request.flags, 0,
+              position);
   return {.wqe = wqe,
           .octowords = octowords,
           .completion = request.is_tso ? CompletionOpcode::kTso : CompletionOpcode::kSend};

@@ -30,10 +30,10 @@ void copy_octowords(const SendRing& ring, std::byte* at, std::span<const std::by
 
 void SendBuilder::key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<const std::byte> body,
                           std::uint64_t wr_id, std::uint8_t fm_ce_se) {
-  SendQueue& queue = *queue_;
+  const SendQueue& queue = *queue_;
   const unsigned octowords = static_cast<unsigned>((wqe::ControlSegment::kBytes + body.size()) / wqe::kOctowordBytes);
-  if (!queue.has_room(position_.head)) {
-    return refuse(queue.refused_room());
+  if (!may_add()) {
+    return;
   }
   if (octowords > wqe::kMaxDsOctowords || octowords * wqe::kOctowordBytes > queue.config_.max_wqe_bytes) {
     return refuse(Refusal::kKeyLayout);
@@ -45,11 +45,7 @@ void SendBuilder::key_wqe(wqe::SendOpcode opcode, std::uint32_t key, std::span<c
                                      .fm_ce_se = fm_ce_se,
                                      .immediate = key});
   copy_octowords(queue.ring_, wqe + wqe::ControlSegment::kBytes, body);
-  queue.put_slot(wr_id, CompletionOpcode::kUmr, position_);
-  position_.after_umr = 1;
-  wqe_ = wqe;
-  octowords_ = octowords;
-  end_request();
+  add_whole({.wqe = wqe, .octowords = octowords, .completion = CompletionOpcode::kUmr, .changes_key = true}, wr_id);
 }
 
 void SendBuilder::configure_key(std::uint32_t key, const MkeyWqes& wqes, SendFlags flags, std::uint64_t wr_id) {

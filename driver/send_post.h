@@ -34,8 +34,8 @@ template <SendTransport kTransport, typename Request>
   constexpr std::size_t kFront = wqe::ControlSegment::kBytes + transport_bytes(kTransport);
   const auto opcode = static_cast<std::uint32_t>(request.opcode());
   const std::uint32_t head = position_.head;
-  if (static_cast<std::int32_t>(short_until_ - head) <= 0 || opcode >= kRecipes ||
-      kTransport == SendTransport::kDc) [[unlikely]] {
+  if (static_cast<std::int32_t>(short_until_ - head) <= 0 || opcode >= kRecipes || kTransport == SendTransport::kDc)
+      [[unlikely]] {
     return false;
   }
   const Recipe& recipe = recipes_[opcode];
@@ -63,7 +63,7 @@ template <SendTransport kTransport, typename Request>
   position_.head = head + 1;
   const auto octowords = static_cast<unsigned>(control) & wqe::kMaxDsOctowords;
   position_.next_wqebb = next + static_cast<std::uint32_t>(wqe::wqebbs_for_octowords(octowords));
-  return publish_one(wqe, position_.next_wqebb);
+  return publish_unusual(wqe, octowords, position_.next_wqebb);
 }
 
 template <SendTransport kTransport, typename Source>

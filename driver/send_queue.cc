@@ -258,8 +258,7 @@ void SendQueue::wait_for_key(std::byte* wqe) {
   find_room(position_.head);
 }
 
-bool SendQueue::publish_one(const std::byte* wqe, std::uint32_t producer) {
-  const unsigned octowords = static_cast<unsigned>(wqe[kDsOffset]) & wqe::kMaxDsOctowords;
+bool SendQueue::publish_unusual(const std::byte* wqe, unsigned octowords, std::uint32_t producer) {
   const std::size_t bytes = octowords * wqe::kOctowordBytes;
   // Half of a lone control segment goes with the doorbell anyway.
   if (blueflame_ != nullptr && octowords > 1 && bytes <= blueflame_->blueflame_bytes()) [[likely]] {

@@ -2,8 +2,8 @@
 //
 // Ring and index count in WQEBBs of 64 bytes; requests are counted beside them, because the limit that applications
 // know is one of requests, and no request takes more than its share of the ring (plan_qp()). One thread at a time
-// posts, unless the queue is made for many producers (many_producers.h), which then do not wait for each other; one at a
-// time completes, unless its CQ has many pollers.
+// posts, unless the queue is made for many producers (many_producers.h), which then do not wait for each other; one at
+// a time completes, unless its CQ has many pollers.
 //
 // What is built is read through a view, so that native requests and the verbs' are posted by the same code without
 // being copied; NativeRequest of send_queue.cc is one, and shows what a view has.
@@ -76,10 +76,7 @@ class SendQueue {
     if (!config_.device_has_atomics) {
       config_.opcodes &= ~(opcode_bit(SendOpcode::kCompareSwap) | opcode_bit(SendOpcode::kFetchAdd));
     }
-    fm_ce_se_ = {fm_ce_se_table(config_.signal_all, 0), fm_ce_se_table(config_.signal_all, kSmallFence)};
-    for (std::size_t flags = 0; flags < short_flags_.size(); ++flags) {
-      short_flags_[flags] = wqe::internal::big_endian(std::uint32_t{fm_ce_se_[0][flags]});
-    }
+    flag_words_ = {flag_words(config_.signal_all, 0), flag_words(config_.signal_all, kSmallFence)};
     max_sge_ = config_.max_sge;
     record_ = doorbell::QueueRecord<>(config_.record);
     doorbell::ExclusiveRegister<>* const exclusive = config_.uar.exclusive_register();
@@ -195,7 +192,7 @@ class SendQueue {
   void publish_ready();
 
   static constexpr std::size_t kDsOffset = 7;
-  static constexpr unsigned kIndexShift = 40;  // of the WQE index in the control segment's first word
+  static constexpr unsigned kIndexShift = 40;       // of the WQE index in the control segment's first word
   static constexpr std::uint32_t kAtomicBytes = 8;  // what an atomic returns, whatever its entry says
 
   struct Slot {
@@ -229,33 +226,34 @@ class SendQueue {
 
   static constexpr std::uint32_t kSmallFence =
       wqe::PostedControl::fm_ce_se_of(wqe::FenceMode::kInitiatorSmall, wqe::CompletionMode::kOnError, false);
-  using FlagBytes = std::array<std::uint8_t, 8>;
+  using FlagWords = std::array<std::uint32_t, 8>;
 
-  // FM, CE and SE for each set of the flags FENCE, SIGNALED and SOLICITED. An explicit fence takes the place of the one
-  // that the WQE before asks for.
-  static FlagBytes fm_ce_se_table(bool signal_all, std::uint32_t fence) {
-    FlagBytes table{};
-    for (std::uint32_t bits = 0; bits < table.size(); ++bits) {
+  // The second word of the control segment (big endian: FM, CE and SE are its last byte) for each set of the flags
+  // FENCE, SIGNALED and SOLICITED. An explicit fence takes the place of the one that the WQE before asks for.
+  static FlagWords flag_words(bool signal_all, std::uint32_t fence) {
+    FlagWords words{};
+    for (std::uint32_t bits = 0; bits < words.size(); ++bits) {
       const auto flags = SendFlags::from_bits(bits);
       const std::uint32_t byte = wqe::PostedControl::fm_ce_se_of(
           flags.has(SendFlag::kFence) ? wqe::FenceMode::kStrong : wqe::FenceMode::kNone,
           flags.has(SendFlag::kSignaled) || signal_all ? wqe::CompletionMode::kAlways : wqe::CompletionMode::kOnError,
           flags.has(SendFlag::kSolicited));
-      table[bits] = static_cast<std::uint8_t>(flags.has(SendFlag::kFence) ? byte : byte | fence);
+      words[bits] = wqe::internal::big_endian(flags.has(SendFlag::kFence) ? byte : byte | fence);
     }
-    return table;
+    return words;
+  }
+  std::uint32_t flag_word(SendFlags flags, std::uint32_t after_umr) const {
+    return flag_words_[after_umr][flags.bits() & 7];
   }
   std::uint8_t fm_ce_se(SendFlags flags, std::uint32_t after_umr) const {
-    return fm_ce_se_[after_umr][flags.bits() & 7];
+    return static_cast<std::uint8_t>(wqe::internal::big_endian(flag_word(flags, after_umr)));
   }
 
   void prepare_recipes();
   std::byte* put_template(const SendTemplate& made, const TemplateWr& request);
   void wait_for_key(std::byte* wqe);
 
-  bool has_room(std::uint32_t head) {
-    return static_cast<std::int32_t>(short_until_ - head) > 0 || find_room(head);
-  }
+  bool has_room(std::uint32_t head) { return static_cast<std::int32_t>(short_until_ - head) > 0 || find_room(head); }
   // Looks at what has completed meanwhile. False: the queue is full, or takes nothing.
   bool find_room(std::uint32_t head);
   Refusal refused_room() const { return usable_requests_ == 0 ? Refusal::kState : Refusal::kFull; }
@@ -385,8 +383,15 @@ class SendQueue {
   // The control segment, by a recipe's word (which may have another DS) and what put_short() takes for the flags.
   [[gnu::always_inline]] void put_front(std::byte* wqe, std::uint64_t control, SendFlags flags,
                                         std::uint32_t immediate_big_endian, std::uint32_t next_wqebb) const {
+    put_first_word(wqe, control, next_wqebb);
+    put_flags(wqe, flag_word(flags, 0), immediate_big_endian);
+  }
+  [[gnu::always_inline]] static void put_first_word(std::byte* wqe, std::uint64_t control, std::uint32_t next_wqebb) {
     wqe::internal::store_word(wqe, control | std::uint64_t{static_cast<std::uint16_t>(next_wqebb)} << kIndexShift);
-    std::memcpy(wqe + 8, &short_flags_[flags.bits() & 7], 4);
+  }
+  [[gnu::always_inline]] static void put_flags(std::byte* wqe, std::uint32_t flag_word,
+                                               std::uint32_t immediate_big_endian) {
+    std::memcpy(wqe + 8, &flag_word, 4);
     std::memcpy(wqe + 12, &immediate_big_endian, 4);
   }
 
@@ -411,10 +416,12 @@ class SendQueue {
   // Puts the check byte into the WQE at `wqebb`.
   void sign(std::uint32_t wqebb, unsigned octowords) const;
 
-  // Tells the device of the WQE at `wqe`, the only one since the last time; it ends before block `producer`. True.
-  bool publish_one(const std::byte* wqe, std::uint32_t producer);
+  // Tells the device of the WQE at `wqe`, the only one since the last time; it ends before block `producer`.
+  [[gnu::always_inline]] void publish_one(const std::byte* wqe, std::uint32_t producer);
   // As publish_one(), for a WQE of one block and more than a control segment.
   [[gnu::always_inline]] void publish_block(const std::byte* wqe);
+  // As publish_one(), for one of `octowords`, more than a block or only a control segment. True.
+  bool publish_unusual(const std::byte* wqe, unsigned octowords, std::uint32_t producer);
   // Tells the device of all WQEs up to the one at `wqe`.
   void publish_list(const std::byte* wqe, std::uint32_t producer);
 
@@ -422,18 +429,18 @@ class SendQueue {
   SendRing ring_;
   std::unique_ptr<Slot[]> slots_;
   Position position_;
-  std::uint32_t short_until_ = 0;  // requests before this one have room, and wait for nothing: put_short() may take them
+  std::uint32_t short_until_ =
+      0;  // requests before this one have room, and wait for nothing: put_short() may take them
   doorbell::QueueRecord<> record_{nullptr};
   doorbell::ExclusiveRegister<>* blueflame_ = nullptr;  // of config_.uar, if it is exclusive and has BlueFlame
-  std::array<std::uint32_t, 8> short_flags_{};          // second word of the control segment, by flags
+  std::array<FlagWords, 2> flag_words_{};               // [after a UMR][flags]
   std::array<Recipe, kRecipes> recipes_{};
   std::uint32_t qpn_part_ = 0;
   std::uint32_t max_sge_ = 0;
-  std::array<FlagBytes, 2> fm_ce_se_{};  // [after a UMR][flags]
   std::uint32_t usable_requests_ = 0;
-  bool has_plain_tail_ = true;  // one thread at a time completes, and one posts
-  Post post_ = nullptr;  // for the queue's transport
-  std::unique_ptr<ManyProducers> producers_;      // null: there is one
+  bool has_plain_tail_ = true;                     // one thread at a time completes, and one posts
+  Post post_ = nullptr;                            // for the queue's transport
+  std::unique_ptr<ManyProducers> producers_;       // null: there is one
   std::atomic<std::uint32_t> key_was_changed_{0};  // of many producers: 1 from the first change on
   Config config_;
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // requests ever completed
@@ -444,6 +451,16 @@ class SendQueue {
     doorbell::submit_block(record_, position_.next_wqebb, *blueflame_, wqe);
   } else {
     publish_list(wqe, position_.next_wqebb);
+  }
+}
+
+[[gnu::always_inline]] inline void SendQueue::publish_one(const std::byte* wqe, std::uint32_t producer) {
+  constexpr unsigned kBlockOctowords = wqe::kWqebbBytes / wqe::kOctowordBytes;
+  const unsigned octowords = static_cast<unsigned>(wqe[kDsOffset]) & wqe::kMaxDsOctowords;
+  if (blueflame_ != nullptr && octowords - 2 <= kBlockOctowords - 2) [[likely]] {
+    doorbell::submit_block(record_, producer, *blueflame_, wqe);
+  } else {
+    publish_unusual(wqe, octowords, producer);
   }
 }
 

@@ -13,15 +13,15 @@
 namespace umlx5 {
 
 // A WQE of one block but for its index, its wr_id and its two addresses; of the queue pair that made it
-// (Qp::make_template()) and of no other, while that queue pair is not destroyed or reset. A value: it may be copied, and
-// posting only reads it.
+// (Qp::make_template()) and of no other, while that queue pair is not destroyed or reset. A value: it may be copied,
+// and posting only reads it.
 class SendTemplate {
  private:
   friend class Qp;
   friend class SendQueue;
 
   alignas(wqe::kWqebbBytes) std::array<std::byte, wqe::kWqebbBytes> block_{};
-  std::uint64_t control_ = 0;  // the control segment's first word, host order, without the index
+  std::uint64_t control_ = 0;        // the control segment's first word, host order, without the index
   std::uint32_t remote_offset_ = 0;  // of the two addresses in the block; without a remote address both are the same
   std::uint32_t local_offset_ = 0;
   CompletionOpcode completion_{};

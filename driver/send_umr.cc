@@ -79,30 +79,21 @@ void SendQueue::sign(std::uint32_t wqebb, unsigned octowords) const {
   wqe[kSignatureOffset] = ~static_cast<std::byte>(folded);  // it was zero so far
 }
 
-void SendBuilder::change_window(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key,
-                                std::uint64_t wr_id, SendFlags flags) {
+void SendBuilder::change_window(SendOpcode opcode, const WindowBinding& binding, std::uint32_t key, std::uint64_t wr_id,
+                                SendFlags flags) {
   if (!may_begin(opcode)) {
     return;
   }
-  const SendQueue::Built built = queue_->build_umr(opcode, binding, key, flags, queue_->ring_, position_);
-  if (built.octowords == 0) {
-    return refuse(built.refusal);
-  }
-  queue_->count_in(built, wr_id, position_);
-  last_ = built.wqe;
+  add_whole(queue_->build_umr(opcode, binding, key, flags, queue_->ring_, position_), wr_id);
 }
 
 void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
   constexpr std::size_t kIndexOffset = 1;  // two bytes in front of the opcode
   static_assert(wqe::offset_bits_of(&wqe::ControlSegment::wqe_index) == kIndexOffset * 8);
-  SendQueue& queue = *queue_;
-  end_request();
-  if (refusal_ != Refusal::kNone) {
+  if (!may_add()) {
     return;
   }
-  if (!queue.has_room(position_.head)) {
-    return refuse(queue.refused_room());
-  }
+  const SendQueue& queue = *queue_;
   const unsigned octowords = static_cast<std::uint8_t>(wqe[7]) & wqe::kMaxDsOctowords;
   if (octowords == 0 || octowords * wqe::kOctowordBytes > queue.config_.max_wqe_bytes) {
     return refuse(Refusal::kRawLength);
@@ -118,10 +109,7 @@ void SendBuilder::raw(const std::byte* wqe, std::uint64_t wr_id) {
   if (queue.config_.wqe_signature) {
     to[8] = std::byte{0};  // what sign() starts from
   }
-  queue.put_slot(wr_id, CompletionOpcode::kRawWqe, position_);
-  wqe_ = to;
-  octowords_ = octowords;
-  end_request();  // it is whole
+  add_whole({.wqe = to, .octowords = octowords, .completion = CompletionOpcode::kRawWqe}, wr_id);
 }
 
 }  // namespace umlx5

@@ -112,8 +112,7 @@ void bind_mw(ibv_qp_ex* qp, ibv_mw* window, std::uint32_t rkey, const ibv_mw_bin
 }
 
 void set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
-  const Sge sge{.address = address, .length_bytes = length, .lkey = lkey};
-  object_of(qp).builder.set_sges({&sge, 1});
+  object_of(qp).builder.set_sge({.address = address, .length_bytes = length, .lkey = lkey});
 }
 
 void set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
