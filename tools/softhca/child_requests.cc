@@ -1,6 +1,7 @@
 #include "tools/softhca/child_requests.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -58,12 +59,6 @@ umlx5::Expected<std::unique_ptr<ChildRequests>> ChildRequests::start(
     return umlx5::fail(errno, "soft device: no sockets for what its children ask");
   }
   const int process_fd = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
-  if (process_fd < 0) {
-    const int error = errno;
-    ::close(fds[0]);
-    ::close(fds[1]);
-    return umlx5::fail(error, "soft device: no descriptor of this process");
-  }
   std::unique_ptr<ChildRequests> made(new ChildRequests(std::move(serve), fds[0], fds[1], process_fd));
   made->thread_ = std::thread([raw = made.get()] { raw->run(); });
   return made;
@@ -86,7 +81,9 @@ ChildRequests::~ChildRequests() {
   }
   ::close(server_fd_);
   ::close(client_fd_);
-  ::close(process_fd_);
+  if (process_fd_ >= 0) {
+    ::close(process_fd_);
+  }
 }
 
 void ChildRequests::run() const {
@@ -123,8 +120,13 @@ ChildAnswer ChildRequests::ask(ChildRequest request) const {
   const bool sent = ::sendmsg(client_fd_, &message.header, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request);
   ::close(fds[1]);  // the only other end is the one on its way
   if (sent) {
+    const int look_again_ms = process_fd_ >= 0 ? -1 : 100;
     std::array<pollfd, 2> waits{pollfd{fds[0], POLLIN, 0}, pollfd{process_fd_, POLLIN, 0}};
-    while (::poll(waits.data(), waits.size(), -1) < 0 && errno == EINTR) {
+    for (int ready = 0; ready <= 0;) {
+      ready = ::poll(waits.data(), waits.size(), look_again_ms);
+      if ((ready == 0 && ::kill(owner_, 0) != 0) || (ready < 0 && errno != EINTR)) {
+        break;
+      }
     }
     ChildAnswer got;
     if (::recv(fds[0], &got, sizeof got, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof got)) {

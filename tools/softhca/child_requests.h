@@ -49,7 +49,7 @@ class ChildRequests {
 
   std::function<ChildAnswer(const ChildRequest&)> serve_;
   const int server_fd_, client_fd_;
-  const int process_fd_;  // readable once the parent has ended
+  const int process_fd_;  // readable once the parent has ended; -1 where there are no such descriptors (valgrind)
   const pid_t owner_;
   std::thread thread_;
 };
