@@ -51,15 +51,12 @@ class OthersHeld {
     sigaction(SIGUSR1, &action, nullptr);
     held_.store(0);
     released_.store(0);
-    int others = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-      const pid_t thread = std::stoi(entry.path().filename().string());
-      if (thread != ::gettid() && syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1) == 0) {
-        ++others;
-      }
+    for (const pid_t thread : others()) {
+      syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1);
     }
+    // A thread that was joined may still be there for a moment; it does not answer.
     const auto limit = Clock::now() + std::chrono::seconds(10);
-    while (held_.load() != others) {
+    while (static_cast<std::size_t>(held_.load()) != others().size()) {
       if (Clock::now() > limit) {
         die("the device's thread cannot be held", "no answer within 10 s");
       }
@@ -77,6 +74,15 @@ class OthersHeld {
   OthersHeld& operator=(const OthersHeld&) = delete;
 
  private:
+  static std::vector<pid_t> others() {
+    std::vector<pid_t> threads;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      if (const pid_t thread = std::stoi(entry.path().filename().string()); thread != ::gettid()) {
+        threads.push_back(thread);
+      }
+    }
+    return threads;
+  }
   static void hold(int) {
     const int before = errno;
     held_.fetch_add(1);

@@ -25,7 +25,7 @@ class Creation(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIME_LIMIT_S)
         print(f"{lane} {without}: {done.stdout.splitlines()[-1] if done.stdout else 'nothing'}", flush=True)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
-        return int(done.stdout.split()[-6])
+        return int(done.stdout.splitlines()[-1].split()[0])
 
     def test_our_libraries(self):
         self.assertGreater(self.run_rows(lanes.UMLX5), 250)
