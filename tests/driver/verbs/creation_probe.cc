@@ -18,11 +18,13 @@
 
 #include "tests/driver/creation_rows.h"
 #include "tests/driver/size_rows.h"
+#include "tools/compare/builders.h"
 
 namespace {
 
 using namespace umlx5::testing;
 using umlx5::SizedQpType;
+using umlx5::compare::builders_of;
 
 bool stock = false;
 int rows = 0, wrong = 0, left_out = 0;
@@ -191,29 +193,6 @@ void creations(const Bench& bench, Log& log, std::string_view without) {
     row.ask(asked);
     check(bench, log, row.name, asked, stock && row.stock != kSame ? row.stock : row.error, row.words);
   }
-}
-
-std::uint64_t builders_of(const ibv_qp_ex& ex) {
-  std::uint64_t bits = 0;
-  unsigned at = 0;
-  const auto add = [&](auto* function) { bits |= std::uint64_t{function != nullptr} << at++; };
-  add(ex.wr_atomic_cmp_swp), add(ex.wr_atomic_fetch_add), add(ex.wr_bind_mw), add(ex.wr_local_inv);
-  add(ex.wr_rdma_read), add(ex.wr_rdma_write), add(ex.wr_rdma_write_imm), add(ex.wr_send), add(ex.wr_send_imm);
-  add(ex.wr_send_inv), add(ex.wr_send_tso), add(ex.wr_set_ud_addr), add(ex.wr_set_xrc_srqn);
-  add(ex.wr_set_inline_data), add(ex.wr_set_inline_data_list), add(ex.wr_set_sge), add(ex.wr_set_sge_list);
-  add(ex.wr_start), add(ex.wr_complete), add(ex.wr_abort);
-  return bits;
-}
-
-std::uint64_t builders_of(const mlx5dv_qp_ex& ex) {
-  std::uint64_t bits = 0;
-  unsigned at = 0;
-  const auto add = [&](auto* function) { bits |= std::uint64_t{function != nullptr} << at++; };
-  add(ex.wr_set_dc_addr), add(ex.wr_mr_interleaved), add(ex.wr_mr_list), add(ex.wr_mkey_configure);
-  add(ex.wr_set_mkey_access_flags), add(ex.wr_set_mkey_layout_list), add(ex.wr_set_mkey_layout_interleaved);
-  add(ex.wr_set_mkey_sig_block), add(ex.wr_raw_wqe), add(ex.wr_set_dc_addr_stream), add(ex.wr_memcpy);
-  add(ex.wr_set_mkey_crypto);
-  return bits;
 }
 
 // Each operation of each type, and the functions that post them.
