@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "tests/tools/softhca/hca/fuzz_input.h"
 #include "tests/tools/softhca/hca/hca_rig.h"
 
 namespace {
@@ -18,30 +19,6 @@ namespace {
 using namespace softhca;
 using namespace softhca::hca;
 using namespace softhca::hca::harness;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t byte() {
-    if (rest_.empty()) {
-      return 0;
-    }
-    const std::uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::uint32_t word() {
-    std::uint32_t value = 0;
-    for (int i = 0; i < 4; ++i) {
-      value = value << 8 | byte();
-    }
-    return value;
-  }
-
- private:
-  std::span<const std::uint8_t> rest_;
-};
 
 // Kinds of objects; SRQs of all sorts share their numbers.
 enum Kind { kUctx, kPd, kXrcd, kDomain, kUar, kMkey, kEq, kCq, kSrq, kQp, kUmem, kCounter, kKinds };
@@ -142,7 +119,9 @@ class Run {
         store_doorbell();
         return;
       case 8:
-        rig_.hca.ring(input_.byte() % 10, input_.byte() * 16u, std::uint64_t{input_.word()} << 32 | input_.word());
+        rig_.hca.ring(input_.byte() % 10, input_.byte() * 16u,
+                      std::uint64_t{static_cast<std::uint32_t>(input_.number(4))} << 32 |
+                          static_cast<std::uint32_t>(input_.number(4)));
         return;
       case 9:
         scribble();
@@ -163,7 +142,7 @@ class Run {
     const std::set<std::uint32_t>& there = live_[kind];
     const std::uint8_t choice = input_.byte();
     if (there.empty() || choice >= 250) {
-      return input_.word() & 0xffffff;
+      return static_cast<std::uint32_t>(input_.number(4)) & 0xffffff;
     }
     return *std::next(there.begin(), choice % static_cast<std::ptrdiff_t>(there.size()));
   }
@@ -346,7 +325,7 @@ class Run {
     }
     const std::uint8_t choice = input_.byte();
     const std::uint32_t offset = choice >= 0xe0 ? input_.byte() * 16u : kOffsets[choice % std::size(kOffsets)];
-    put<std::uint32_t>(page, offset, input_.word());
+    put<std::uint32_t>(page, offset, static_cast<std::uint32_t>(input_.number(4)));
     put<std::uint32_t>(page, offset + 4, some_number(kCq));
   }
 
@@ -392,7 +371,7 @@ class Run {
     }
   }
 
-  Input input_;
+  FuzzInput input_;
   HcaRig rig_;
   std::array<std::span<std::byte>, 8> pages_;  // 7: doorbell records
   std::array<std::set<std::uint32_t>, kKinds> live_;

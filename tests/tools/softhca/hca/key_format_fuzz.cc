@@ -11,11 +11,13 @@
 #include <span>
 #include <vector>
 
+#include "tests/tools/softhca/hca/fuzz_input.h"
 #include "tools/softhca/hca/mkey.h"
 
 namespace {
 
 using namespace softhca::hca;
+using softhca::hca::harness::FuzzInput;
 
 constexpr std::uint32_t kPd = 1, kQpn = 0x80, kKeys = 6;
 constexpr KeyUser kUser{kPd, kQpn};
@@ -27,30 +29,6 @@ void require(bool holds) {
     std::abort();
   }
 }
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t byte() {
-    if (rest_.empty()) {
-      return 0;
-    }
-    const std::uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::uint64_t number(int bytes) {
-    std::uint64_t value = 0;
-    for (; bytes > 0; --bytes) {
-      value = value << 8 | byte();
-    }
-    return value;
-  }
-
- private:
-  std::span<const std::uint8_t> rest_;
-};
 
 // What a change may touch.
 struct Seen {
@@ -261,7 +239,7 @@ class Run {
     convert(false, count * period.wire, count * period.memory);
   }
 
-  Input input_;
+  FuzzInput input_;
   MkeyTable keys_{kFirstMkeyIndex, 16};
   ObjectTable<Psv> psvs_{1, 4};
   softhca::XtsKey xts_;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/tools/softhca/hca/data_path_fixture.h"
+#include "tests/tools/softhca/hca/fuzz_input.h"
 #include "tools/softhca/wire/packet.h"
 
 namespace {
@@ -13,30 +14,6 @@ namespace {
 using namespace softhca;
 using namespace softhca::hca;
 using namespace softhca::hca::harness;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t byte() {
-    if (rest_.empty()) {
-      return 0;
-    }
-    const std::uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::uint32_t word() { return byte() << 16 | byte() << 8 | byte(); }
-  Bytes bytes(std::size_t count) {
-    count = std::min(count, rest_.size());
-    const auto taken = std::as_bytes(rest_.first(count));
-    rest_ = rest_.subspan(count);
-    return {taken.begin(), taken.end()};
-  }
-
- private:
-  std::span<const std::uint8_t> rest_;
-};
 
 constexpr std::uint8_t kLogReceives = 4;  // enough to be taken out of order
 
@@ -155,7 +132,7 @@ class Run {
   void scribble(Queue& queue) {
     const std::span<std::byte> targets[] = {queue.sq, queue.rq, queue.doorbell_record};
     const std::span<std::byte> target = targets[input_.byte() % 3];
-    target[input_.word() % target.size()] = static_cast<std::byte>(input_.byte());
+    target[input_.number(3) % target.size()] = static_cast<std::byte>(input_.byte());
     queue.device.transport.doorbell(*queue.qp);
   }
 
@@ -191,7 +168,7 @@ class Run {
     }
   }
 
-  Input input_;
+  FuzzInput input_;
   Fixture pair_;
   std::uint64_t at_a_, at_b_;
 };
